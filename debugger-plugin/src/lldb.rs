@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use test_programs::{Running, Skip};
 
@@ -148,29 +150,30 @@ impl Lldb {
     ///
     /// # Errors
     /// If LLDB does not end by itself, or if a Python exception shows.
-    pub fn run<S: AsRef<str>>(mut self, commands: &[S]) -> Result<Vec<String>> {
+    pub fn run<S: AsRef<str>>(self, commands: &[S]) -> Result<Vec<String>> {
+        self.start(commands)?.finish()
+    }
+
+    /// Has LLDB start to run the commands.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start<S: AsRef<str>>(mut self, commands: &[S]) -> Result<Started> {
         let directory = tempfile::tempdir().context("a directory for commands")?;
         let file = directory.path().join("commands");
         let mut script = File::create(&file).context("a file for commands")?;
         let all = self.before.iter().map(String::as_str).chain(commands.iter().map(AsRef::as_ref));
-        for line in all {
+        for line in all.clone() {
             writeln!(script, "{line}")?;
         }
         // One file for both streams, so that what belongs together stays together.
-        let mut output = tempfile::tempfile().context("a file for what LLDB prints")?;
+        let output = tempfile::tempfile().context("a file for what LLDB prints")?;
         // A command that fails ends a script, unless it is told not to.
         self.command.arg("-o").arg(format!("command source --stop-on-error false \"{}\"", file.display()));
         self.command.stdout(output.try_clone()?).stderr(output.try_clone()?);
-        let status = Process(self.command.spawn().context("running LLDB")?).0.wait().context("waiting for LLDB")?;
-        let mut bytes = Vec::new();
-        output.rewind()?;
-        output.read_to_end(&mut bytes)?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        ensure!(status.success(), "LLDB ended with {status}:\n{text}");
-        for wrong in ["Traceback", "The plugin has failed", "PLEASE submit a bug report"] {
-            ensure!(self.fails || !text.contains(wrong), "{wrong}:\n{text}");
-        }
-        parts(&text, &self.before, commands).with_context(|| text.clone())
+        let process = Process(self.command.spawn().context("running LLDB")?);
+        let all = all.map(str::to_owned).collect();
+        Ok(Started { process, output, all, before: self.before.len(), fails: self.fails, _directory: directory })
     }
 
     /// Runs one command that prints JSON.
@@ -184,18 +187,57 @@ impl Lldb {
     }
 }
 
-/// What each command has printed: LLDB shows a command before it runs it.
-fn parts<S: AsRef<str>>(text: &str, before: &[String], commands: &[S]) -> Result<Vec<String>> {
+/// An LLDB that runs commands. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Started {
+    process: Process,
+    output: File,
+    /// All commands, and how many of them are those before.
+    all: Vec<String>,
+    before: usize,
+    fails: bool,
+    _directory: tempfile::TempDir,
+}
+
+impl Started {
+    /// Interrupts LLDB, as Ctrl-C does.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn interrupt(&self) -> Result<()> {
+        // What limits its time gives it the signal.
+        kill(Pid::from_raw(i32::try_from(self.process.0.id())?), Signal::SIGINT).context("interrupting LLDB")
+    }
+
+    /// Waits for its end, and gives what each command has printed.
+    ///
+    /// # Errors
+    /// As for [`Lldb::run`].
+    pub fn finish(mut self) -> Result<Vec<String>> {
+        let status = self.process.0.wait().context("waiting for LLDB")?;
+        let mut bytes = Vec::new();
+        self.output.rewind()?;
+        self.output.read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        ensure!(status.success(), "LLDB ended with {status}:\n{text}");
+        for wrong in ["Traceback", "The plugin has failed", "PLEASE submit a bug report"] {
+            ensure!(self.fails || !text.contains(wrong), "{wrong}:\n{text}");
+        }
+        parts(&text, &self.all, self.before).with_context(|| text.clone())
+    }
+}
+
+/// What each command has printed but for the first ones: LLDB shows a command before it runs it.
+fn parts(text: &str, all: &[String], before: usize) -> Result<Vec<String>> {
     let mut rest = text.split_once("Executing commands in").context("the script is not executed")?.1;
     let mut found = Vec::new();
-    let all = before.iter().map(String::as_str).chain(commands.iter().map(AsRef::as_ref));
     for command in all {
-        let (printed, behind) = rest.split_once(&format!("(lldb) {command}\n")).with_context(|| command.to_owned())?;
+        let (printed, behind) = rest.split_once(&format!("(lldb) {command}\n")).with_context(|| command.clone())?;
         found.push(printed.trim_matches('\n').to_owned());
         rest = behind;
     }
     found.push(rest.trim_matches('\n').to_owned());
-    Ok(found.split_off(before.len() + 1))
+    Ok(found.split_off(before + 1))
 }
 
 /// A child that is killed when this is dropped.

@@ -51,6 +51,10 @@ class Adapted:
             raise CommandError("There is no target to stop in: `target create` one.")
         command_of(self.adapter, name).run(argument, True)
 
+    def get_repeat_command(self, _command: str) -> str:
+        """An empty line repeats nothing: it would let a process run again. LLDB asks from 17 on."""
+        return ""
+
     def get_short_help(self) -> str:
         return command_of(self.adapter, self.name).help().partition("\n")[0]
 

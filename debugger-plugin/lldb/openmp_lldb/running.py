@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
     from .debugger import Debugger
 
 
+#: More bytes than the C library's `struct sigaction` has.
+SIGACTION = 512
+
+
 @contextmanager
 def synchronously(debugger: Any) -> Iterator[None]:
     """Has LLDB wait until the process stops."""
@@ -28,6 +35,45 @@ def synchronously(debugger: Any) -> Iterator[None]:
         yield
     finally:
         debugger.SetAsync(before)
+
+
+@contextmanager
+def interruptible(process: Any) -> Iterator[None]:
+    """Has Ctrl-C stop the process meanwhile.
+
+    LLDB takes it for the command, which waits for the process and does not notice. So the signal is Python's for that
+    time: it tells the other thread at once, whatever the thread of commands does."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    libc = ctypes.CDLL(None)
+    # LLDB has set its handler without Python, which cannot set it again.
+    before = ctypes.create_string_buffer(SIGACTION)
+    libc.sigaction(signal.SIGINT, None, before)
+    try:
+        signal.signal(signal.SIGINT, lambda *_: None)
+        told = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    except ValueError:
+        # Commands come from another thread than that of the terminal: a front end has its own way to stop a process.
+        os.close(reader)
+        os.close(writer)
+        yield
+        return
+
+    def watch() -> None:
+        while got := os.read(reader, 1):
+            if got[0] == signal.SIGINT:
+                process.SendAsyncInterrupt()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(told)
+        libc.sigaction(signal.SIGINT, before, None)
+        os.close(writer)
+        watcher.join()
+        os.close(reader)
 
 
 def go_on(debugger: Debugger) -> bool:
@@ -50,7 +96,7 @@ def go_on(debugger: Debugger) -> bool:
 def let_run(debugger: Debugger, process: Any) -> None:
     """Lets a process run until it stops."""
     debugger.ran += 1
-    with synchronously(debugger.lldb), debugger.turn.given_back():
+    with synchronously(debugger.lldb), debugger.turn.given_back(), interruptible(process):
         error = process.Continue()
     if error.Fail():
         raise DebuggerError(error.GetCString() or "The process does not continue.")

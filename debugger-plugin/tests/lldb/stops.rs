@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::BufRead as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use debugger_plugin::lldb::{Lldb, LldbRelease, Server, lldbs};
 use debugger_plugin::{Release, releases};
@@ -296,6 +297,40 @@ fn catch_deadlock_is_quiet_and_ends_at_its_limit() {
         let what = format!("LLDB {}: {printed:#?}", lldb.version);
         assert_eq!(printed[0], "No deadlock was found in 0.2 seconds. The process is stopped.", "{what}");
         assert!(printed[1].contains("Usage: openmp catch deadlock [-limit LIMIT] [SECONDS]"), "{what}");
+        running.release().expect("it goes on to its end");
+    }
+}
+
+/// Ctrl-C stops a process that a command lets run, and the command ends.
+#[test]
+fn ctrl_c_ends_a_command_that_lets_the_process_run() {
+    let program = build("not_openmp", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
+    for lldb in lldbs() {
+        let running = Launch::new(&program, Runtime::Libgomp, Env::Stock).start().expect("the program starts");
+        let directory = tempfile::tempdir().expect("a directory");
+        let ready = directory.path().join("ready");
+        let commands = [
+            format!("script open({ready:?}, 'w').close()"),
+            "openmp catch deadlock 3600".to_owned(),
+            "process status".to_owned(),
+            "detach".to_owned(),
+        ];
+        let started = Lldb::attached(&lldb, &library(), &running).start(&commands).expect("LLDB starts");
+        let limit = Instant::now() + Duration::from_secs(60);
+        // A process that is stopped for its debugger is in another state.
+        let runs = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid)).unwrap_or_default();
+            status.lines().any(|line| line.starts_with("State:\tS"))
+        };
+        while !(ready.exists() && runs()) {
+            assert!(Instant::now() < limit, "LLDB {}: the process does not run", lldb.version);
+            std::thread::yield_now();
+        }
+        started.interrupt().expect("LLDB is there");
+        let printed = started.finish().expect("LLDB ends");
+        let what = format!("LLDB {}: {printed:#?}", lldb.version);
+        assert!(printed[1].contains("stopped") && printed[2].contains("stopped"), "{what}");
+        assert!(printed[3].contains("detached"), "{what}");
         running.release().expect("it goes on to its end");
     }
 }
