@@ -4,8 +4,8 @@
 //! each call to a tool, and forwards it to the libgomp of the caller. It is preloaded, or linked in front of libgomp. Program, compiler and
 //! runtime stay as they are.
 //!
-//! The call goes this way: [`machine`] (code of an entry point) → a function in [`events`] → [`call`] (where from, which runtime, is there
-//! a tool) → [`callbacks`] and the runtime's own function. [`threads`] and [`records`] keep what a tool may ask for by [`inquiry`].
+//! The call goes this way: `machine` (code of an entry point) → a function in `events` → `call` (where from, which runtime, is there
+//! a tool) → `callbacks` and the runtime's own function. `threads` and `records` keep what a tool may ask for by `inquiry`.
 //!
 //! `docs/gomp-ompt.md` says what cannot be seen from in front of the runtime.
 

@@ -66,7 +66,8 @@ pub(crate) struct Physical {
 
 impl Physical {
     pub(crate) fn of(process: &Process<'_>, lwp: i32, backtrace: Backtrace) -> Physical {
-        let owners: Vec<CodeOwner> = backtrace.frames.iter().map(|f| process.owner(f.lookup())).collect();
+        let mut owners: Vec<CodeOwner> = backtrace.frames.iter().map(|f| process.owner(f.lookup())).collect();
+        assign_between(process, &backtrace.frames, &mut owners);
         let complete = backtrace.end.is_complete();
         let frame = |n: usize| FrameOwner {
             owner: owners[n],
@@ -235,6 +236,26 @@ fn calls_program(process: &Process<'_>, frames: &[Frame], owners: &[CodeOwner], 
             is_entry || process.runtimes[runtime].invokes_region(&names, outermost)
         }
         None => false,
+    }
+}
+
+/// Gives frames of a library between program and runtimes to the runtime that it called, or that called it: a process may have
+/// several runtimes behind one such library.
+fn assign_between(process: &Process<'_>, frames: &[Frame], owners: &mut [CodeOwner]) {
+    let between = |n: usize| {
+        let CodeOwner::Runtime(runtime) = owners[n] else { return false };
+        process.runtimes[runtime].stands_between(process.target, frames[n].lookup()).is_some()
+    };
+    let between: Vec<bool> = (0..frames.len()).map(between).collect();
+    let mut at = 0;
+    for run in between.chunk_by(|a, b| a == b) {
+        let end = at + run.len();
+        let beside = [at.checked_sub(1), Some(end)].into_iter().flatten().filter_map(|n| owners.get(n).copied());
+        let runtime = beside.into_iter().find(|owner| matches!(owner, CodeOwner::Runtime(_)));
+        if let Some(runtime) = runtime.filter(|_| run.first() == Some(&true)) {
+            owners[at..end].fill(runtime);
+        }
+        at = end;
     }
 }
 

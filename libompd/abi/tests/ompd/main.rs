@@ -32,6 +32,7 @@ mod package;
 mod partial;
 mod phases;
 mod plugin;
+mod sample;
 mod static_program;
 mod stops;
 mod told;

@@ -19,7 +19,8 @@ struct Printed {
 
 fn run(path: &std::path::Path, variables: &[(&str, &str)]) -> Printed {
     let mut command = Command::new(path);
-    command.env_remove("OMP_NUM_THREADS").envs(variables.iter().copied());
+    // cargo names folders in which another build of the library may be.
+    command.env_remove("OMP_NUM_THREADS").env_remove("LD_LIBRARY_PATH").envs(variables.iter().copied());
     let output = command.output().expect("the program starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
