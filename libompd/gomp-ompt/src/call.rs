@@ -67,6 +67,18 @@ impl Begun {
     }
 }
 
+/// Where a call continues that is not reported: the runtime's function. 0 for calls that are reported.
+///
+/// The code of entry points calls it, with the return address and the number of the entry point.
+pub unsafe extern "C" fn route(caller: usize, entry: usize) -> usize {
+    let runtime = runtimes::of_caller(caller);
+    // A runtime with OMPT reports its calls itself, and sees where they come from.
+    if !runtime.has_ompt && tool::is_active(caller) {
+        return 0;
+    }
+    runtime.function_at(entry)
+}
+
 /// The runtime does no more for this call: the task executes the program again.
 pub fn end(task: &Task) {
     task.frame.enter_frame.store(0, Relaxed);

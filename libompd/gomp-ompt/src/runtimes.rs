@@ -118,6 +118,11 @@ impl Runtime {
         self.functions[entry as usize]
     }
 
+    /// The same by the number of the entry point, of which there is one.
+    pub fn function_at(&self, entry: usize) -> usize {
+        self.functions[entry]
+    }
+
     /// The runtime's answer, if it has the function.
     pub fn ask(&self, query: Query) -> Option<c_int> {
         type Ask = unsafe extern "C-unwind" fn() -> c_int;

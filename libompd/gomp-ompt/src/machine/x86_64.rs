@@ -7,9 +7,10 @@ use crate::ompt::{Body, Data};
 /// Defines an entry point: exported code that passes its arguments and its frame to a function of ours. Its own frame stays on the
 /// stack, so that a reader of the stack sees the name that the program calls.
 ///
-/// The code continues in the runtime at once if nobody records and the caller is in the code that [`direct`](crate::runtimes::direct)
-/// names. Else it calls the function with one more argument: the canonical frame address of the call.
-/// The return address lies below it.
+/// The code continues in the runtime if the call is not reported: at once if the caller is in the code that
+/// [`direct`](crate::runtimes::direct) names, else as [`route`](crate::call::route) says. The runtime then sees the program as its
+/// caller. Reported calls go to the function, with one more argument: the canonical frame address of the call. The return address lies
+/// below it.
 macro_rules! entry {
     // Six registers take arguments, so the frame is one of the first six.
     (0, $name:ident, $index:expr, $function:path) => { entry!(register "rdi", $name, $index, $function); };
@@ -68,9 +69,45 @@ macro_rules! entry {
                 "jae 2f",
                 "jmp [rip + {direct} + 16 + 8 * {index}]",
                 "2:",
+                "push rdi",
+                ".cfi_adjust_cfa_offset 8",
+                "push rsi",
+                ".cfi_adjust_cfa_offset 8",
+                "push rdx",
+                ".cfi_adjust_cfa_offset 8",
+                "push rcx",
+                ".cfi_adjust_cfa_offset 8",
+                "push r8",
+                ".cfi_adjust_cfa_offset 8",
+                "push r9",
+                ".cfi_adjust_cfa_offset 8",
+                "sub rsp, 8",
+                ".cfi_adjust_cfa_offset 8",
+                "mov rdi, [rsp + 56]",
+                "mov esi, {index}",
+                "call {route}",
+                "add rsp, 8",
+                ".cfi_adjust_cfa_offset -8",
+                "pop r9",
+                ".cfi_adjust_cfa_offset -8",
+                "pop r8",
+                ".cfi_adjust_cfa_offset -8",
+                "pop rcx",
+                ".cfi_adjust_cfa_offset -8",
+                "pop rdx",
+                ".cfi_adjust_cfa_offset -8",
+                "pop rsi",
+                ".cfi_adjust_cfa_offset -8",
+                "pop rdi",
+                ".cfi_adjust_cfa_offset -8",
+                "test rax, rax",
+                "jz 3f",
+                "jmp rax",
+                "3:",
                 $($code,)*
                 ".cfi_endproc",
                 direct = sym $crate::runtimes::DIRECT,
+                route = sym $crate::call::route,
                 index = const $index,
                 function = sym $function,
             )
