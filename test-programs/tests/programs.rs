@@ -424,6 +424,7 @@ fn every_program_has_its_source() -> Result<()> {
             "tool_witness",
             "tool_cpp",
             "races",
+            "steps",
             "forked",
             "device_simulator",
             "offloaded",

@@ -70,7 +70,7 @@ fn of_the_library(text: &str) -> String {
     text.lines().filter(is_own).collect::<Vec<_>>().join("\n")
 }
 
-/// Numbers that differ from run to run become signs: thread ids and addresses, which have more than three digits.
+/// Numbers that differ from run to run become signs: thread ids by the word before them, and addresses by their length.
 fn without_numbers(text: &str) -> String {
     let mut found = String::new();
     let mut digits = String::new();
@@ -81,7 +81,8 @@ fn without_numbers(text: &str) -> String {
             digits.push(one);
             continue;
         }
-        found.push_str(if digits.len() > 3 { "N" } else { &digits });
+        let is_id = !digits.is_empty() && ["LWP ", "id ", "ids "].iter().any(|word| found.ends_with(word));
+        found.push_str(if digits.len() > 3 || is_id { "N" } else { &digits });
         digits.clear();
         found.push(one);
     }

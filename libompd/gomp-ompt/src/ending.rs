@@ -58,7 +58,8 @@ pub extern "C" fn finalize() {
 
 /// Has the workers of the program's first thread report their ends: they execute one more region.
 ///
-/// Nothing happens in the child of a fork, which has no workers, and while the thread is in a region.
+/// Nothing happens in the child of a fork, which has no workers, while the thread is in a region, and if a signal handler ends the program
+/// in the midst of a call of the runtime.
 fn end_workers() {
     type Real = unsafe extern "C-unwind" fn(Body, *mut c_void, c_uint, c_uint);
     unsafe extern "C-unwind" fn end(_argument: *mut c_void) {
@@ -69,7 +70,8 @@ fn end_workers() {
         }
     }
     let Some(thread) = Thread::existing() else { return };
-    let outside = thread.task().region().is_none_or(|region| !region.is_team());
+    let task = thread.task();
+    let outside = task.region().is_none_or(|region| !region.is_team()) && task.frame.enter_frame.load(Relaxed) == 0;
     if !Thread::is_first(thread) || !outside || Thread::is_in_child() {
         return;
     }

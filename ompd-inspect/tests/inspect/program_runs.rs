@@ -137,7 +137,7 @@ fn a_program_that_is_recorded_gets_the_owners_of_its_locks_reported() {
     let own = directory.path().join("ompd-inspect");
     fs::copy(env!("CARGO_BIN_EXE_ompd-inspect"), &own).expect("the command is copied");
     let run = |launch: &Launch| {
-        let ready = program(&["--record", "--idle", "300ms", "--timeout", "100s"], launch);
+        let ready = program(&["--record", "--idle", "300ms", "--timeout", "8s"], launch);
         let mut run = Command::new(&own);
         run.args(ready.get_args());
         for (name, value) in ready.get_envs() {
@@ -166,7 +166,8 @@ fn a_program_that_is_recorded_gets_the_owners_of_its_locks_reported() {
             found = true;
         }
         let (_, err, status) = with_input_open(&mut run(&launch));
-        assert_eq!(status, 3, "{runtime:?}: {err}");
+        // Threads of libomp wait for locks without sleep: their hang is found when the time is over.
+        assert_eq!(status, if runtime.is_kmp() { 124 } else { 3 }, "{runtime:?}: {err}");
         let plain = err.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(plain.contains("each holds the lock that the other waits for"), "{runtime:?}: {err}");
         let holds = plain.split("held by thread ").skip(1).take(2).map(|after| after.contains("since lock_cycle.c:"));

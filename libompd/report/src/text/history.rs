@@ -24,19 +24,21 @@ pub fn render(history: &History, view: HistoryView, width: Option<u16>) -> Strin
     let mut page = Page::empty(width);
     head(&mut page, history);
     let newest = history.newest().unwrap_or(0);
+    // On a terminal the events have at least half of each line.
+    let most = width.map_or(usize::MAX, |width| usize::from(width / 2));
     match view {
         HistoryView::ByThread => {
             for thread in &history.threads {
                 page.blank();
                 title(&mut page, thread);
-                let rows = thread.events.iter().map(|event| row(history, newest, None, event)).collect();
+                let rows = thread.events.iter().map(|event| row(history, newest, most, None, event)).collect();
                 page.table(&["ago", "event", "where"], rows);
             }
         }
         HistoryView::ByTime => {
             page.blank();
             let all = history.by_time();
-            let rows = all.iter().map(|(thread, event)| row(history, newest, Some(thread), event)).collect();
+            let rows = all.iter().map(|(thread, event)| row(history, newest, most, Some(thread), event)).collect();
             page.table(&["ago", "thread", "event", "where"], rows);
         }
     }
@@ -104,10 +106,34 @@ fn count_of_events(n: u64) -> String {
     format!("{n} event{}", if n == 1 { "" } else { "s" })
 }
 
-fn row(history: &History, newest: u64, thread: Option<&ThreadHistory>, event: &Event) -> Vec<String> {
+fn row(history: &History, newest: u64, most: usize, thread: Option<&ThreadHistory>, event: &Event) -> Vec<String> {
     let mut row = vec![span(u128::from(newest.saturating_sub(event.time)))];
     row.extend(thread.map(|thread| thread.id.to_string()));
     row.push(words(event, &history.names));
-    row.push(place(history, event.codeptr_ra));
+    let place = place(history, event.codeptr_ra);
+    row.push(place.split(' ').map(|word| shortened(word, most)).collect::<Vec<_>>().join(" "));
     row
+}
+
+/// A word with its middle left out if it has more than `most` characters: of a file and an offset both ends tell.
+fn shortened(word: &str, most: usize) -> String {
+    let count = word.chars().count();
+    if count <= most {
+        return word.to_owned();
+    }
+    let end = most.saturating_sub(1) / 2;
+    let begin = most.saturating_sub(1 + end);
+    word.chars().take(begin).chain(['…']).chain(word.chars().skip(count - end)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn the_middle_of_a_long_word_is_left_out() {
+        assert_eq!(shortened("libgomp.so.1+0x1234", 19), "libgomp.so.1+0x1234");
+        assert_eq!(shortened("_swigfaiss_avx2.cpython-311.so+0x8a858e", 20), "_swigfaiss…+0x8a858e");
+        assert_eq!(shortened("ab", 1), "…");
+    }
 }
