@@ -141,7 +141,7 @@ class Events:
             self.look()
             self._place(inferior)
             if not for_files:
-                # Threads that get to places at the same time stop together: the one that is told of last is selected.
+                # Threads that get to places at the same time stop together. The last one that is reported is selected.
                 for breakpoint, thread in reversed(hits[1:]):
                     self._tell_too(breakpoint, target, thread)
                 self._plugin.stopped(ours)

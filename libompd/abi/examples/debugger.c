@@ -181,12 +181,12 @@ static void read_notes(const Elf64_Phdr *segment)
 static void open_core(const char *path)
 {
     int count;
-    process.memory = -1;
+    process.memory = -1, errno = 0;
     process.core = map(path);
     const Elf64_Phdr *all = headers(process.core, &count);
     const Elf64_Ehdr *elf = (const Elf64_Ehdr *)process.core.bytes;
     if (!all || elf->e_type != ET_CORE || elf->e_machine != EM_X86_64)
-        fail("not a process, and not a core of x86-64:", path);
+        fail("not a process, and not a core of x86-64:", (errno = errno ? errno : ENOEXEC, path));
     for (int n = 0; n < count; n++) {
         if (all[n].p_type == PT_LOAD && process.segment_count < MAX_SEGMENTS)
             process.segments[process.segment_count++] = &all[n];

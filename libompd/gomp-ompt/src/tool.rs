@@ -19,7 +19,7 @@ use crate::threads::Thread;
 /// `_OPENMP` of the version whose OMPT this is, 5.2.
 const OPENMP_5_2: c_uint = 202_111;
 
-/// What a tool is told of the runtime.
+/// The name of the runtime that a tool gets.
 const NAME: &CStr = match CStr::from_bytes_with_nul(
     concat!("libgomp with libgomp_ompt ", env!("CARGO_PKG_VERSION"), "\0").as_bytes(),
 ) {

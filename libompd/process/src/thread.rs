@@ -18,7 +18,7 @@ pub struct Registers {
     pub syscall: Option<Syscall>,
     /// A system call that has just returned: the thread has executed no instruction since. Never set on aarch64.
     pub returned: Option<Syscall>,
-    /// Whoever gave the registers does not have the one with the number of the system call. `syscall` and `returned` are known only
+    /// The debugger lacks the register with the number of the system call. `syscall` and `returned` are known only
     /// if the code shows the number.
     pub unnumbered: bool,
     /// All general registers by their DWARF number. On x86-64: `rax` to `r15` and the return address column, which

@@ -93,7 +93,7 @@ macro_rules! mutexes {
             releases(begun, call, $kind, lock as u64, || unsafe { begun.real::<Real>(Entry::$entry)(lock) });
         })*
     };
-    (init $($name:ident, $entry:ident, $kind:expr;)*) => {
+    (after $report:expr; $($name:ident, $entry:ident, $kind:expr;)*) => {
         $(#[doc = concat!("`", stringify!($entry), "`")]
         pub unsafe extern "C-unwind" fn $name(lock: *mut c_void, call: Call) {
             type Real = unsafe extern "C-unwind" fn(*mut c_void);
@@ -101,20 +101,7 @@ macro_rules! mutexes {
             // SAFETY: the runtime's type and the program's argument.
             unsafe { begun.real::<Real>(Entry::$entry)(lock) };
             if let Some(thread) = begun.thread {
-                report::lock_init($kind, 0, UNKNOWN_IMPLEMENTATION, lock as u64, call.codeptr_ra());
-                call::end(thread.task());
-            }
-        })*
-    };
-    (destroy $($name:ident, $entry:ident, $kind:expr;)*) => {
-        $(#[doc = concat!("`", stringify!($entry), "`")]
-        pub unsafe extern "C-unwind" fn $name(lock: *mut c_void, call: Call) {
-            type Real = unsafe extern "C-unwind" fn(*mut c_void);
-            let begun = call.begin();
-            // SAFETY: the runtime's type and the program's argument.
-            unsafe { begun.real::<Real>(Entry::$entry)(lock) };
-            if let Some(thread) = begun.thread {
-                report::lock_destroy($kind, lock as u64, call.codeptr_ra());
+                $report($kind, lock as u64, call.codeptr_ra());
                 call::end(thread.task());
             }
         })*
@@ -205,13 +192,13 @@ mutexes! { release
     unset_lock, omp_unset_lock, mutex::LOCK;
     unset_lock_fortran, omp_unset_lock_, mutex::LOCK;
 }
-mutexes! { init
+mutexes! { after |kind, lock, code| report::lock_init(kind, 0, UNKNOWN_IMPLEMENTATION, lock, code);
     init_lock, omp_init_lock, mutex::LOCK;
     init_lock_fortran, omp_init_lock_, mutex::LOCK;
     init_nest_lock, omp_init_nest_lock, mutex::NEST_LOCK;
     init_nest_lock_fortran, omp_init_nest_lock_, mutex::NEST_LOCK;
 }
-mutexes! { destroy
+mutexes! { after report::lock_destroy;
     destroy_lock, omp_destroy_lock, mutex::LOCK;
     destroy_lock_fortran, omp_destroy_lock_, mutex::LOCK;
     destroy_nest_lock, omp_destroy_nest_lock, mutex::NEST_LOCK;
