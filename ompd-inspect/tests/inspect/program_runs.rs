@@ -166,8 +166,9 @@ fn a_program_that_is_recorded_gets_the_owners_of_its_locks_reported() {
             found = true;
         }
         let (_, err, status) = with_input_open(&mut run(&launch));
-        // Threads of libomp wait for locks without sleep: their hang is found when the time is over.
-        assert_eq!(status, if runtime.is_kmp() { 124 } else { 3 }, "{runtime:?}: {err}");
+        // Threads of libomp wait for locks without sleep. Where they get no processor, their CPU times do not grow, and the hang is
+        // found early; else when the time is over.
+        assert!(status == 3 || (runtime.is_kmp() && status == 124), "{runtime:?}: {status}: {err}");
         let plain = err.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(plain.contains("each holds the lock that the other waits for"), "{runtime:?}: {err}");
         let holds = plain.split("held by thread ").skip(1).take(2).map(|after| after.contains("since lock_cycle.c:"));
