@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
 
 use crate::Skip;
 
@@ -17,7 +18,7 @@ use crate::Skip;
 pub(crate) const LIBGOMP_DIRECTORY: &str = "TEST_LIBGOMP_DIR";
 
 /// A compiler the programs are built with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Toolchain {
     /// `gcc`; calls the `GOMP_*` entry points.
     Gcc,
@@ -52,8 +53,17 @@ impl Toolchain {
     }
 }
 
-/// How far the compiler optimises.
+/// The machine that programs are built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Target {
+    /// This one.
+    Host,
+    /// 64-bit Arm, by Debian's cross compilers of gcc, and by clang with their libraries.
+    Aarch64,
+}
+
+/// How far the compiler optimises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Opt {
     /// `-O0`.
     O0,
@@ -131,13 +141,16 @@ impl Language {
     }
 
     /// The command of a toolchain that compiles it, and links.
-    fn command(self, toolchain: Toolchain) -> Result<&'static str, Skip> {
-        match (self, toolchain) {
-            (Language::C, _) => Ok(toolchain.command()),
-            (Language::Cpp, Toolchain::Gcc) => Ok("g++"),
-            (Language::Cpp, Toolchain::Clang) => Ok("clang++-14"),
-            (Language::Fortran, Toolchain::Gcc) => Ok("gfortran"),
-            (Language::Fortran, Toolchain::Clang) => {
+    fn command(self, toolchain: Toolchain, target: Target) -> Result<&'static str, Skip> {
+        match (self, toolchain, target) {
+            (Language::C, Toolchain::Gcc, Target::Aarch64) => Ok("aarch64-linux-gnu-gcc"),
+            (Language::C, ..) => Ok(toolchain.command()),
+            (Language::Cpp, Toolchain::Gcc, Target::Host) => Ok("g++"),
+            (Language::Cpp, Toolchain::Gcc, Target::Aarch64) => Ok("aarch64-linux-gnu-g++"),
+            (Language::Cpp, Toolchain::Clang, _) => Ok("clang++-14"),
+            (Language::Fortran, Toolchain::Gcc, Target::Host) => Ok("gfortran"),
+            (Language::Fortran, Toolchain::Gcc, Target::Aarch64) => Ok("aarch64-linux-gnu-gfortran"),
+            (Language::Fortran, Toolchain::Clang, _) => {
                 Err(Skip::because("programs in Fortran built by clang: it compiles none"))
             }
         }
@@ -153,7 +166,7 @@ pub fn can_build(program: &str, toolchain: Toolchain) -> Result<Result<(), Skip>
         return Ok(Err(skip));
     }
     let (language, _) = Language::of(program)?;
-    let command = match language.command(toolchain) {
+    let command = match language.command(toolchain, Target::Host) {
         Ok(command) => command,
         Err(skip) => return Ok(Err(skip)),
     };
@@ -179,8 +192,24 @@ pub fn can_build(program: &str, toolchain: Toolchain) -> Result<Result<(), Skip>
 /// # Errors
 /// When there is no such program, or the compiler cannot be run, fails, or warns. [`can_build`] says what is missing.
 pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> Result<Executable> {
+    build_for(Target::Host, program, toolchain, opt, flags)
+}
+
+/// [`build`] for a machine.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_for(target: Target, program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> Result<Executable> {
     let (language, source) = Language::of(program)?;
-    let compiler = language.command(toolchain).map_err(|skip| anyhow::anyhow!("{skip}"))?;
+    let compiler = language.command(toolchain, target).map_err(|skip| anyhow::anyhow!("{skip}"))?;
+    let c_compiler = Language::C.command(toolchain, target).map_err(|skip| anyhow::anyhow!("{skip}"))?;
+    let with_target;
+    let flags = if (toolchain, target) == (Toolchain::Clang, Target::Aarch64) {
+        with_target = [&["--target=aarch64-linux-gnu"], flags].concat();
+        with_target.as_slice()
+    } else {
+        flags
+    };
     let sources = home().join("programs");
     let mut helpers = Vec::from([sources.join("allow.c")]);
     let mut headers = Vec::from([sources.join("truth.h")]);
@@ -201,9 +230,9 @@ pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> R
 
     let library = sources.join(format!("{program}_library.c"));
     let library = if fs::exists(&library).with_context(|| format!("looking at {}", library.display()))? {
-        let file = out()?.join(format!("lib{}.so", file_name(&key(toolchain.command()))));
+        let file = out()?.join(format!("lib{}.so", file_name(&key(c_compiler))));
         let inputs = [std::slice::from_ref(&library), headers.as_slice()].concat();
-        make(&file, &inputs, toolchain.command(), |command| {
+        make(&file, &inputs, c_compiler, |command| {
             command.args(WARNINGS).args(["-std=gnu11", "-shared", "-fPIC", "-fopenmp"]).args(opt.flags());
             command.arg(&library).args(flags);
         })?;
@@ -214,11 +243,11 @@ pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> R
 
     let object = sources.join(format!("{program}_object.c"));
     let object = if fs::exists(&object).with_context(|| format!("looking at {}", object.display()))? {
-        let file = out()?.join(format!("{}.o", file_name(&key(toolchain.command()))));
+        let file = out()?.join(format!("{}.o", file_name(&key(c_compiler))));
         let header = sources.join(format!("{program}.h"));
         headers.push(header);
         let inputs = [std::slice::from_ref(&object), headers.as_slice()].concat();
-        make(&file, &inputs, toolchain.command(), |command| {
+        make(&file, &inputs, c_compiler, |command| {
             command.args(WARNINGS).args(["-std=gnu11", "-c", "-fopenmp", "-fno-pic", "-mcmodel=large"]);
             command.args(opt.flags()).arg(&object);
             // Addresses of 64 bits are loaded early, and with them moves the line at which the body of a construct begins.
@@ -262,18 +291,6 @@ pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> R
         command.args(flags);
     })?;
     Ok(Executable { path, program: program.to_owned(), toolchain, opt })
-}
-
-/// Compiles one program in C, with debug information, by a compiler for another machine.
-pub(crate) fn compile_c(compiler: &str, source: &Path, to: &Path, flags: &[&str]) -> Result<()> {
-    let mut command = Command::new(compiler);
-    command.args(WARNINGS).args(["-std=gnu11", "-pthread", "-I"]).arg(home().join("programs")).args(flags);
-    let output = command.arg(source).arg("-o").arg(to).output().with_context(|| format!("running {compiler}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() {
-        bail!("{compiler} {}: {said}", source.display());
-    }
-    Ok(())
 }
 
 /// [`build`] by `gcc` with `-static` or the like among the flags.

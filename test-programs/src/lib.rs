@@ -32,6 +32,7 @@ mod elf;
 mod emulated;
 mod expect;
 mod fake;
+pub mod guest;
 mod hangs;
 mod held;
 mod launch;
@@ -49,12 +50,14 @@ pub mod transcripts;
 mod truth;
 
 pub use basics::{Address, Kind, LockKind, Wait};
-pub use build::{Executable, Opt, Toolchain, build, built_by_cargo, can_build, link_statically, succeeds};
+pub use build::{
+    Executable, Opt, Target, Toolchain, build, build_for, built_by_cargo, can_build, link_statically, succeeds,
+};
 pub use compare::{Comparison, compare};
 pub use compare_stacks::{compare_stacks, true_stacks};
 pub use compare_verdicts::compare_verdicts;
 pub use elf::elf;
-pub use emulated::{Emulated, Guest, GuestCore, emulate};
+pub use emulated::{Emulated, Guest, GuestResult, GuestRuntime, Served, emulate, emulate_served, emulator};
 pub use expect::{Expectation, Gone, Named, Situation, Verdict};
 pub use fake::{ChangedTarget, FakeTarget, user_regs};
 pub use hangs::{Case, HANGS, HEALTHY, Needs};

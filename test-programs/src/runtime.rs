@@ -6,12 +6,13 @@ use std::process::Command;
 use std::{fs, io};
 
 use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
 
 use crate::build::{LIBGOMP_DIRECTORY, home, out, temporary_beside};
 use crate::{Skip, Toolchain};
 
 /// An OpenMP runtime the programs can run on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Runtime {
     /// GCC's, as the system has it.
     Libgomp,
@@ -67,7 +68,7 @@ impl Runtime {
         if !self.runs(toolchain) {
             bail!("programs built by {} cannot run on {self:?}", toolchain.command());
         }
-        let library = self.library().map_err(|skip| anyhow::anyhow!("{skip}"))?;
+        let library = || self.library().map_err(|skip| anyhow::anyhow!("{skip}"));
         match (toolchain, self) {
             (_, Runtime::Libgomp) => {
                 if let Some(directory) = std::env::var_os(LIBGOMP_DIRECTORY) {
@@ -76,10 +77,10 @@ impl Runtime {
             }
             (Toolchain::Clang, Runtime::Libomp14) => {}
             (Toolchain::Gcc, _) => {
-                command.env("LD_PRELOAD", library);
+                command.env("LD_PRELOAD", library()?);
             }
             (Toolchain::Clang, Runtime::Libiomp5) => {
-                command.env("LD_LIBRARY_PATH", directory_with_link("libomp.so.5", &library)?);
+                command.env("LD_LIBRARY_PATH", directory_with_link("libomp.so.5", &library()?)?);
             }
         }
         Ok(())
@@ -157,7 +158,7 @@ fn gcc_library(name: &str) -> Result<PathBuf, Skip> {
 }
 
 /// A directory in which `name` leads to `library`.
-fn directory_with_link(name: &str, library: &Path) -> Result<PathBuf> {
+pub(crate) fn directory_with_link(name: &str, library: &Path) -> Result<PathBuf> {
     let directory = out()?.join(format!("instead-of-{name}"));
     fs::create_dir_all(&directory).with_context(|| format!("making {}", directory.display()))?;
     let link = directory.join(name);

@@ -142,7 +142,7 @@ pub struct ProgramFacts {
 }
 
 /// All a program says about itself before it is ready.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Truth {
     /// The program.
     pub program: ProgramFacts,

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use test_programs::guest::{Kept, KeptRuntime, KeptValues};
 
 use crate::bench::built_beside;
 use fetched::Fetched;
@@ -250,5 +251,33 @@ fn document(rows: &[Row], without: &[String], has_libc: bool) -> Result<String> 
     if !without.is_empty() {
         writeln!(text, "- Bring no runtime and use the system's: {}.", without.join("; "))?;
     }
+    if let Some(kept) = Kept::read()? {
+        emulated(&mut text, &kept)?;
+    }
     Ok(text)
+}
+
+/// What `ci/aarch64` has last found.
+fn emulated(text: &mut String, kept: &Kept) -> Result<()> {
+    let Kept { date, kernel, emulator, runtimes } = kept;
+    write!(
+        text,
+        "\n## On an emulated aarch64 machine\n\n\
+         Made by `ci/aarch64` on {date}: Linux {kernel} on {emulator}. Test programs run there and are inspected, running and \
+         from the core that the kernel writes of them. `1200 (3)`: of 1200 values three are unknown, the others right.\n\n\
+         - **hangs**, **healthy**: programs that hang, each with the right verdict, cause and owners, and programs that do not, \
+         each without a verdict.\n\
+         - **same**: cores of which the report on x86-64 has the same bytes as the report there.\n\n\
+         | runtime | live | core | hangs | healthy | same |\n|---|---|---|---|---|---|\n"
+    )?;
+    for (what, KeptRuntime { live, core, hangs, healthy, same }) in runtimes {
+        let cell = |KeptValues { compared, wrong, unknown }: &KeptValues| match (wrong, unknown) {
+            (0, 0) => compared.to_string(),
+            (0, unknown) => format!("{compared} ({unknown})"),
+            (wrong, _) => format!("**{wrong} of {compared} wrong**"),
+        };
+        let (live, core) = (cell(live), cell(core));
+        writeln!(text, "| {what} | {live} | {core} | {hangs} | {healthy} | {same} |")?;
+    }
+    Ok(())
 }

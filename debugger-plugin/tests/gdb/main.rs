@@ -1,5 +1,6 @@
 //! The plugin for gdb, on programs that know the truth about themselves.
 
+mod another_machine;
 mod common;
 mod errors;
 mod following;

@@ -1,68 +1,266 @@
-//! Cores of another machine: what the kernel of an emulated aarch64 machine wrote of the test programs, against what these
-//! said of themselves.
+//! Another machine: programs on an emulated aarch64 machine. What the command says of them there, live and of their cores, against
+//! what they said of themselves; and what it says of the cores here against what it said there.
 
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
+use serde_json::Value;
+use test_programs::guest::{Kept, KeptRuntime, Look, Settles};
 use test_programs::{
-    Case, Comparison, Guest, HANGS, Opt, Runtime, STEADY_PROGRAMS, Toolchain, Truth, compare_verdicts, emulate,
+    Case, Comparison, Emulated, Guest, GuestResult, GuestRuntime, HANGS, HEALTHY, Opt, STACK_PROGRAMS, STEADY_PROGRAMS,
+    TRUTH_SPINS, compare, compare_stacks, compare_verdicts, emulate, emulator,
 };
 
 use crate::common;
 
 /// Programs whose every value a core of any machine has.
-const STEADY: [&str; 8] =
-    ["nested", "lock", "tasks", "barrier_missing", "region_end", "idle", "user_pthread", "serialized"];
+const STEADY: [&str; 10] = [
+    "nested",
+    "lock",
+    "tasks",
+    "barrier_missing",
+    "region_end",
+    "idle",
+    "user_pthread",
+    "serialized",
+    "stacks",
+    "stacks_tail",
+];
+
+/// Programs for other releases: nested teams, every kind of lock, tasks in every state, stacks across threads.
+const RELEASES: [&str; 4] = ["nested", "lock", "tasks", "stacks"];
+
+/// Programs that know their stacks, of those that need no file of their own beside them.
+const STACKS: [&str; 8] = [
+    "stacks_jump",
+    "stacks_regions",
+    "stacks_orphan",
+    "stacks_pthread",
+    "stacks_cpp",
+    "stacks_fortran",
+    "stacks_signal",
+    "stacks_teams",
+];
+/// The same with return addresses that are signed.
+const SIGNED: [&str; 4] = ["nested", "stacks", "stacks_tail", "stacks_regions"];
 
 /// What threads spin for, and what the report calls it.
 const SPINNING: [(&str, &str); 4] =
     [("barrier", "barrier"), ("lock", "lock"), ("nest lock", "lock"), ("critical", "critical")];
 
+const fn debian(suite: &'static str, package: &'static str) -> GuestRuntime {
+    GuestRuntime { suite, package }
+}
+
+/// The runtimes on which all programs run.
+const RUNTIMES: [GuestRuntime; 2] = [debian("bookworm", "libgomp1"), debian("bookworm", "libomp5-14")];
+/// The runtimes on which programs of [`RELEASES`] run.
+const FURTHER: [GuestRuntime; 10] = [
+    debian("bullseye", "libgomp1"),
+    debian("trixie", "libgomp1"),
+    debian("sid", "libgomp1"),
+    debian("bullseye", "libomp5-13"),
+    debian("bookworm", "libomp5-15"),
+    debian("bookworm", "libomp5-16"),
+    debian("trixie", "libomp5-17t64"),
+    debian("trixie", "libomp5-18"),
+    debian("trixie", "libomp5-19"),
+    debian("forky", "libomp5"),
+];
+
+/// The name of the look at the process as users take it, and at the core there.
+const LIVE: &str = "live";
+const CORE: &str = "core";
+
+fn look(name: &str, arguments: &[&str]) -> Look {
+    let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    Look { name: name.to_owned(), arguments, of_core: name == CORE }
+}
+
 fn guests() -> Vec<Guest> {
     let mut guests = Vec::new();
-    for program in STEADY {
-        guests.push(Guest { program, opt: Opt::O2, flags: &[], spins: None });
-    }
-    for (wanted, _) in SPINNING {
-        guests.push(Guest { program: "spinning", opt: Opt::O2, flags: &[], spins: Some(wanted) });
-    }
-    // The cross compiler has C only; the core would be that of the wrong process.
-    let elsewhere = ["hangs/lock_cycle_cpp", "hangs/lock_cycle_fortran", "hangs/fork_child"];
-    for Case { program, flags, .. } in HANGS.iter().filter(|case| !elsewhere.contains(&case.program)) {
-        guests.push(Guest { program, opt: Opt::O2, flags, spins: None });
+    let all = [
+        look(LIVE, &["--json"]),
+        look("brief", &["--json", "--pause", "brief"]),
+        look("never", &["--json", "--pause", "never"]),
+        look(CORE, &["--json"]),
+    ];
+    let waits = [look(LIVE, &["waits", "--json"]), look(CORE, &["waits", "--json"])];
+    for runtime in RUNTIMES.into_iter().chain(FURTHER) {
+        let guest = |program, flags, settles, looks: &[Look]| Guest {
+            program,
+            opt: Opt::O2,
+            flags,
+            runtime,
+            variables: Vec::new(),
+            settles,
+            looks: looks.to_vec(),
+        };
+        if !RUNTIMES.contains(&runtime) {
+            let looks = [look(LIVE, &["--json"]), look(CORE, &["--json"])];
+            guests.extend(RELEASES.map(|program| guest(program, &[], Settles::Steady, &looks)));
+            continue;
+        }
+        for program in STEADY {
+            guests.push(guest(program, &[], Settles::Steady, &all));
+        }
+        for program in STACKS {
+            if program != "stacks_fortran" || !runtime.runtime().is_kmp() {
+                guests.push(guest(program, &[], Settles::Steady, &all));
+            }
+        }
+        for program in SIGNED {
+            guests.push(guest(program, &["-mbranch-protection=standard"], Settles::Steady, &all));
+        }
+        if !runtime.runtime().is_kmp() {
+            for (wanted, _) in SPINNING {
+                let variables = [("GOMP_SPINCOUNT", "infinity"), ("OMP_WAIT_POLICY", "active")];
+                let variables = [&variables[..], &[(TRUTH_SPINS, "1"), ("SPIN", wanted)]].concat();
+                let spinning =
+                    guest("spinning", &[], Settles::Steady, &[look(LIVE, &["--json"]), look(CORE, &["--json"])]);
+                guests.push(Guest { variables, ..spinning });
+            }
+        }
+        // Of a child that hangs, the parent leaves the core.
+        let works =
+            |case: &&Case| case.works(runtime.toolchain(), runtime.runtime()) && case.program != "hangs/fork_child";
+        for Case { program, flags, .. } in HANGS.iter().filter(works) {
+            if runtime.runtime().is_kmp() && program.ends_with("fortran") {
+                continue;
+            }
+            guests.push(guest(program, flags, Settles::Hangs, &waits));
+        }
+        for Case { program, flags, .. } in HEALTHY.iter().filter(works) {
+            guests.push(guest(program, flags, Settles::Healthy, &[look(LIVE, &["waits", "--json"])]));
+        }
     }
     guests
 }
 
-#[test]
-fn cores_of_an_emulated_machine() {
-    assert!(STEADY.iter().all(|program| STEADY_PROGRAMS.contains(program)));
-    let emulated = match emulate(&guests()).expect("the programs run on the machine") {
-        Ok(emulated) => emulated,
-        Err(skip) => return skip.show(),
-    };
-    let root = emulated.root();
-    let root = root.to_str().expect("a plain path");
-    let mut differences = Vec::new();
-    for left in &emulated.cores {
-        let core = left.core.to_str().expect("a plain path");
-        let what = format!("{:?}", left.guest);
-        let args = ["--lib-root", root, core];
-        if let Some(wanted) = left.guest.spins {
-            differences.extend(spins(&what, wanted, &left.truth, &args));
-        } else if left.guest.program.contains('/') {
-            let (report, _) = common::json(&["waits", "--lib-root", root, core]);
-            let recorded = left.truth.owners_recorded(Runtime::Libgomp);
-            let Comparison { differences: differ, unknown, lacking, .. } =
-                compare_verdicts(&left.truth, &report, recorded);
-            differences.extend([differ, unknown, lacking].iter().flatten().map(|line| format!("{what}: {line}")));
-        } else {
-            differences.extend(common::check_by(&what, &left.truth, Runtime::Libgomp, Toolchain::Gcc, &args));
+/// What was compared.
+#[derive(Default)]
+struct Table {
+    runtimes: BTreeMap<String, KeptRuntime>,
+    differences: Vec<String>,
+}
+
+impl Table {
+    fn row(&mut self, result: &GuestResult) -> &mut KeptRuntime {
+        let what = result.guest.runtime.what().expect("it is here");
+        self.runtimes.entry(what).or_default()
+    }
+
+    fn add(&mut self, result: &GuestResult, look: &str, compared: &Comparison) {
+        let Comparison { differences, unknown, lacking, .. } = compared;
+        let mut all: Vec<&String> = differences.iter().collect();
+        // Without registers some values cannot be read; what is said is right all the same.
+        if look != "never" {
+            all.extend(lacking.iter().chain(unknown));
+            let row = self.row(result);
+            let values = if look == CORE { &mut row.core } else { &mut row.live };
+            values.compared += compared.compared;
+            values.wrong += differences.len();
+            values.unknown += unknown.len();
         }
+        self.differences.extend(all.into_iter().map(|line| format!("{}, {look}: {line}", of(result))));
+    }
+}
+
+fn of(result: &GuestResult) -> String {
+    let Guest { program, flags, runtime, variables, .. } = &result.guest;
+    format!("{program} {} {variables:?} on {runtime:?}", flags.concat())
+}
+
+#[test]
+fn programs_on_an_emulated_machine() {
+    let known = |program: &&str| STEADY_PROGRAMS.contains(program) || STACK_PROGRAMS.contains(program);
+    assert!(STEADY.iter().chain(&STACKS).chain(&SIGNED).all(known));
+    let (kmp, gomp): (Vec<Guest>, Vec<Guest>) =
+        guests().into_iter().partition(|guest| guest.runtime.runtime().is_kmp());
+    // A machine for each family, both at once: one alone leaves a processor idle.
+    let both = std::thread::scope(|scope| {
+        let both =
+            [&gomp, &kmp].map(|guests| scope.spawn(|| emulate(guests).expect("the programs run on the machine")));
+        both.map(|one| one.join().expect("it does not panic"))
+    });
+    let mut table = Table::default();
+    let mut kernel = String::new();
+    for one in both {
+        match one {
+            Ok(emulated) => {
+                compared(&emulated, &mut table);
+                kernel = emulated.kernel().to_owned();
+            }
+            Err(skip) => return skip.show(),
+        }
+    }
+    let Table { runtimes, differences } = table;
+    let date = std::process::Command::new("date").args(["-u", "+%F"]).output().expect("the date").stdout;
+    let date = String::from_utf8(date).expect("text").trim_end().to_owned();
+    let kept = Kept { date, kernel, emulator: emulator().expect("it has run"), runtimes };
+    let text = serde_json::to_string_pretty(&kept).expect("JSON");
+    let _ = writeln!(std::io::stderr(), "{text}");
+    if std::env::var_os("UPDATE_AARCH64").is_some() && differences.is_empty() {
+        kept.write().expect("it is kept");
     }
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
 }
 
+/// Compares what came of one machine.
+fn compared(emulated: &Emulated, table: &mut Table) {
+    let root = emulated.root();
+    let root = root.to_str().expect("a plain path");
+    for result in &emulated.results {
+        let Some(truth) = result.truth.as_ref().filter(|_| result.error.is_none()) else {
+            table.differences.push(format!("{}: {:?}", of(result), result.error));
+            continue;
+        };
+        for look in &result.guest.looks {
+            let (out, said) = &result.looks[&look.name];
+            let report: Value = match serde_json::from_str(out) {
+                Ok(report) => report,
+                Err(error) => {
+                    table.differences.push(format!("{}, {}: no JSON ({error}): {said}", of(result), look.name));
+                    continue;
+                }
+            };
+            let (runtime, toolchain) = (result.guest.runtime.runtime(), result.guest.runtime.toolchain());
+            if let Some((_, wanted)) = result.guest.variables.iter().find(|(name, _)| *name == "SPIN") {
+                table.differences.extend(spins(&of(result), wanted, truth, &report));
+            } else if result.guest.settles == Settles::Steady {
+                let compared = match truth.stacks.is_empty() {
+                    true => compare(truth, &report, runtime, toolchain),
+                    false => compare_stacks(truth, &report, runtime, result.guest.opt),
+                };
+                table.add(result, &look.name, &compared);
+            } else {
+                table.add(result, &look.name, &compare_verdicts(truth, &report, truth.owners_recorded(runtime)));
+            }
+        }
+        match result.guest.settles {
+            Settles::Steady => {}
+            Settles::Hangs => table.row(result).hangs += 1,
+            Settles::Healthy => table.row(result).healthy += 1,
+        }
+        let Some(core) = &result.core else { continue };
+        let core = core.to_str().expect("a plain path");
+        let look = result.guest.looks.iter().find(|look| look.of_core).expect("of the core");
+        let there = &result.looks[CORE].0;
+        let mut arguments: Vec<&str> = look.arguments.iter().map(String::as_str).collect();
+        arguments.extend(["--lib-root", root, core]);
+        let here = String::from_utf8(common::run(&arguments).stdout).expect("JSON is UTF-8");
+        let here = here.replace(core, "/tmp/work/core");
+        if *there != here {
+            let first = there.lines().zip(here.lines()).find(|(there, here)| there != here);
+            table.differences.push(format!("{}: there and here differ: {first:?}", of(result)));
+        } else {
+            table.row(result).same += 1;
+        }
+    }
+}
+
 /// The thread that waits without sleeping is known to, and for what.
-fn spins(what: &str, wanted: &str, truth: &Truth, args: &[&str]) -> Option<String> {
-    let (report, _) = common::json(args);
+fn spins(what: &str, wanted: &str, truth: &test_programs::Truth, report: &Value) -> Option<String> {
     let waiter = truth.threads.iter().find(|thread| thread.lwp != truth.coordinator).expect("a thread that waits").lwp;
     let threads = report["runtimes"][0]["threads"].as_array().map_or(&[][..], Vec::as_slice);
     let wait = threads.iter().find(|thread| thread["lwp"] == waiter).map(|thread| &thread["wait"]["value"]);

@@ -1,0 +1,138 @@
+//! The first process of an emulated machine ([`test_programs::emulate`] starts it). It starts the programs of the plan one after
+//! the other, inspects each when it has settled, may leave it to a debugger, has the kernel write its core, inspects that, and sends all
+//! of it through the serial port.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use nix::mount::{MsFlags, mount};
+use nix::sys::reboot::{RebootMode, reboot};
+use nix::sys::termios::{SetArg, cfmakeraw, tcdrain, tcgetattr, tcsetattr};
+use test_programs::guest::{
+    COMMAND, DEBUGGER, Look, PLAN, PROGRAMS, Planned, SERVER, Settles, VERSION, send, send_end, serving,
+};
+use test_programs::{Env, Executable, Launch, Running};
+
+/// Where each program runs and leaves its core.
+const SCRATCH: &str = "/tmp/work";
+
+fn main() {
+    assert_eq!(std::process::id(), 1, "this is the first process of a machine of its own");
+    let done = set_up().and_then(|mut serial| {
+        let sent = all(&mut serial);
+        serial.flush()?;
+        tcdrain(serial.get_ref().as_fd())?;
+        sent
+    });
+    if let Err(error) = done {
+        let _ = writeln!(std::io::stderr(), "guest: {error:#}");
+    }
+    // It returns only if it fails; then the end of this process ends the machine.
+    let _ = reboot(RebootMode::RB_POWER_OFF);
+}
+
+fn set_up() -> Result<BufWriter<File>> {
+    for (kind, at) in [("proc", "/proc"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp"), ("sysfs", "/sys")] {
+        fs::create_dir_all(at)?;
+        mount(Some(kind), at, Some(kind), MsFlags::empty(), None::<&str>).with_context(|| format!("mounting {at}"))?;
+    }
+    fs::create_dir_all("/dev/shm")?;
+    mount(Some("tmpfs"), "/dev/shm", Some("tmpfs"), MsFlags::empty(), None::<&str>).context("mounting /dev/shm")?;
+    fs::write("/proc/sys/kernel/printk", "1")?;
+    fs::write("/proc/sys/kernel/core_pattern", "core")?;
+    fs::write("/proc/sys/kernel/core_uses_pid", "0")?;
+    let serial = File::options().read(true).write(true).open("/dev/ttyAMA0").context("opening the serial port")?;
+    let mut raw = tcgetattr(serial.as_fd())?;
+    cfmakeraw(&mut raw);
+    tcsetattr(serial.as_fd(), SetArg::TCSANOW, &raw)?;
+    Ok(BufWriter::with_capacity(1 << 16, serial))
+}
+
+fn all(serial: &mut BufWriter<File>) -> Result<()> {
+    let version = fs::read("/proc/sys/kernel/osrelease")?;
+    send(serial, VERSION, version.len() as u64, &mut version.as_slice())?;
+    let plan: Vec<Planned> = serde_json::from_slice(&fs::read(PLAN).context(PLAN)?).context(PLAN)?;
+    for planned in &plan {
+        if let Err(error) = one(serial, planned) {
+            let text = format!("{error:#}");
+            send(serial, &format!("{}.error", planned.name), text.len() as u64, &mut text.as_bytes())?;
+        }
+    }
+    send_end(serial)?;
+    Ok(())
+}
+
+fn one(serial: &mut BufWriter<File>, planned: &Planned) -> Result<()> {
+    let name = &planned.name;
+    let scratch = Path::new(SCRATCH);
+    let _ = fs::remove_dir_all(scratch);
+    fs::create_dir_all(scratch)?;
+    let executable = Executable {
+        path: Path::new(PROGRAMS).join(name),
+        program: planned.program.clone(),
+        toolchain: planned.toolchain,
+        opt: planned.opt,
+    };
+    let mut launch = Launch::new(&executable, planned.runtime, Env::Settled).leaving_core_in(scratch);
+    launch = launch.variable("LD_LIBRARY_PATH", &planned.libraries);
+    for (name, value) in &planned.variables {
+        launch = launch.variable(name, value);
+    }
+    let mut running = match planned.settles {
+        Settles::Steady => launch.start(),
+        Settles::Hangs => launch.start_hanging(),
+        // It does nothing, in no rounds.
+        Settles::Healthy if planned.program == "healthy/idle" => launch.start_healthy(),
+        Settles::Healthy => launch.start_healthy().and_then(|mut running| running.await_round(2).map(|()| running)),
+    }
+    .context("it does not settle")?;
+    let truth = serde_json::to_vec(&running.truth)?;
+    send(serial, &format!("{name}.truth"), truth.len() as u64, &mut truth.as_slice())?;
+    let pid = running.pid.to_string();
+    for look in planned.looks.iter().filter(|look| !look.of_core) {
+        inspect(serial, name, look, &pid)?;
+    }
+    if planned.serves {
+        send(serial, &serving(name), 0, &mut std::io::empty())?;
+        serial.flush()?;
+        let mut server = Command::new(SERVER);
+        server.args(["--once", "--attach", DEBUGGER, &pid]).env("LD_LIBRARY_PATH", "/lib").stdin(Stdio::null());
+        let output = server.output().with_context(|| format!("starting {SERVER}"))?;
+        ensure!(output.status.success(), "{SERVER}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    if planned.looks.iter().any(|look| look.of_core) {
+        of_core(serial, planned, &mut running, scratch)?;
+    }
+    Ok(())
+}
+
+fn of_core(serial: &mut BufWriter<File>, planned: &Planned, running: &mut Running, scratch: &Path) -> Result<()> {
+    let core = running.kernel_core(scratch)?.map_err(|skip| anyhow::anyhow!("{skip}"))?;
+    let mut file = File::open(&core)?;
+    let size = file.metadata()?.len();
+    ensure!(size > 0, "the core is empty");
+    send(serial, &format!("{}.core", planned.name), size, &mut file)?;
+    let path = core.to_str().context("a plain path")?;
+    for look in planned.looks.iter().filter(|look| look.of_core) {
+        inspect(serial, &planned.name, look, path)?;
+    }
+    fs::remove_file(&core)?;
+    Ok(())
+}
+
+/// Sends what the command prints. What it says on standard error is sent with it, after its exit status.
+fn inspect(serial: &mut BufWriter<File>, name: &str, look: &Look, target: &str) -> Result<()> {
+    let mut command = Command::new(COMMAND);
+    command.args(&look.arguments).arg(target).stdin(Stdio::null()).env("XDG_CACHE_HOME", "/dev/null");
+    let output = command.output().with_context(|| format!("starting {COMMAND}"))?;
+    let mut said = format!("{}\n", output.status.code().map_or("killed".to_owned(), |code| code.to_string()));
+    said.push_str(&String::from_utf8_lossy(&output.stderr));
+    for (kind, bytes) in [("out", output.stdout), ("err", said.into_bytes())] {
+        send(serial, &format!("{name}.{}.{kind}", look.name), bytes.len() as u64, &mut bytes.as_slice())?;
+    }
+    Ok(())
+}

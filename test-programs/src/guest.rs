@@ -1,0 +1,252 @@
+//! What the first process of an emulated machine is to do, and what it sends: the two sides of [`emulate`](crate::emulate).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::build::home;
+use crate::{Opt, Runtime, Toolchain};
+
+/// Where on the machine the plan lies.
+pub const PLAN: &str = "/plan.json";
+/// Where the command to be tested lies.
+pub const COMMAND: &str = "/ompd-inspect";
+/// Where the programs lie, each under its name.
+pub const PROGRAMS: &str = "/programs";
+/// The server for debuggers.
+pub const SERVER: &str = "/gdbserver";
+/// The second serial port, at whose other end a debugger is.
+pub const DEBUGGER: &str = "/dev/ttyS0";
+
+/// The file that names the kernel: its release.
+pub const VERSION: &str = "osrelease";
+
+/// Bytes of a page that is sent.
+const PAGE: usize = 4096;
+/// What the line before a file begins with.
+const MARK: &[u8] = b"\nFILE ";
+/// What comes after the last file.
+const END: &[u8] = b"\nEND\n";
+
+/// How a program comes to the state in which it is inspected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Settles {
+    /// As [`Launch::start`](crate::Launch::start) says.
+    Steady,
+    /// As [`Launch::start_hanging`](crate::Launch::start_hanging) says.
+    Hangs,
+    /// As [`Launch::start_healthy`](crate::Launch::start_healthy) says.
+    Healthy,
+}
+
+/// A program to run there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The name of its file, and of what is sent about it.
+    pub name: String,
+    /// What [`build`](crate::build) took.
+    pub program: String,
+    /// What built it.
+    pub toolchain: Toolchain,
+    /// How far it is optimised.
+    pub opt: Opt,
+    /// What it runs on.
+    pub runtime: Runtime,
+    /// Where the runtime lies.
+    pub libraries: String,
+    /// Further variables of its environment.
+    pub variables: Vec<(String, String)>,
+    /// When it is inspected.
+    pub settles: Settles,
+    /// The arguments of each inspection, before the process or the core.
+    pub looks: Vec<Look>,
+    /// Whether it is left to a debugger after that.
+    pub serves: bool,
+}
+
+/// One inspection.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Look {
+    /// What its output is called.
+    pub name: String,
+    /// What comes before the target.
+    pub arguments: Vec<String>,
+    /// Of the core that the process leaves, not of the process.
+    pub of_core: bool,
+}
+
+/// What came of all programs, as it is kept for the support matrix.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The day, `2026-11-26`.
+    pub date: String,
+    /// The release of its kernel.
+    pub kernel: String,
+    /// What emulated it, and its version.
+    pub emulator: String,
+    /// By runtime.
+    pub runtimes: BTreeMap<String, KeptRuntime>,
+}
+
+/// What came of the programs on one runtime.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptRuntime {
+    /// Values of reports on processes.
+    pub live: KeptValues,
+    /// Values of reports on cores.
+    pub core: KeptValues,
+    /// Programs that hang, each with a verdict that was compared.
+    pub hangs: usize,
+    /// Programs that are healthy, each without a verdict.
+    pub healthy: usize,
+    /// Cores of which the report here has the same bytes as the report there.
+    pub same: usize,
+}
+
+/// Values of reports against what programs say of themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptValues {
+    /// Compared.
+    pub compared: usize,
+    /// Of these, other than in truth.
+    pub wrong: usize,
+    /// Of these, said to be unknown.
+    pub unknown: usize,
+}
+
+impl Kept {
+    /// Where it is kept.
+    pub fn file() -> PathBuf {
+        home().join("aarch64.json")
+    }
+
+    /// What is kept; `None` where there is nothing.
+    ///
+    /// # Errors
+    /// It cannot be understood.
+    pub fn read() -> Result<Option<Kept>> {
+        match fs::read(Kept::file()) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes).context("aarch64.json")?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).context("aarch64.json"),
+        }
+    }
+
+    /// Keeps it in place of what was kept.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self) -> Result<()> {
+        let mut text = serde_json::to_string_pretty(self)?;
+        text.push('\n');
+        fs::write(Kept::file(), text).context("aarch64.json")
+    }
+}
+
+/// A file by its name and its bytes.
+pub type Sent = (String, Vec<u8>);
+
+/// Sends a file: a line `FILE <name> <bytes>`, then pages. Each comes behind a byte that says whether it has anything but zeros
+/// (1), or is left out (0); the last may be shorter.
+///
+/// # Errors
+/// As the reader or the writer has it.
+pub fn send(to: &mut dyn Write, name: &str, size: u64, from: &mut dyn Read) -> io::Result<()> {
+    to.write_all(MARK)?;
+    writeln!(to, "{name} {size}")?;
+    let mut left = usize::try_from(size).map_err(io::Error::other)?;
+    let mut page = [0; PAGE];
+    while left > 0 {
+        let page = &mut page[..left.min(PAGE)];
+        from.read_exact(page)?;
+        let used = page.iter().any(|byte| *byte != 0);
+        to.write_all(&[u8::from(used)])?;
+        if used {
+            to.write_all(page)?;
+        }
+        left -= page.len();
+    }
+    Ok(())
+}
+
+/// The file that says that a debugger may connect.
+pub fn serving(name: &str) -> String {
+    format!("{name}.serving")
+}
+
+/// Whether that file was sent.
+pub fn is_serving(serial: &[u8], name: &str) -> bool {
+    let line = format!("\nFILE {} 0\n", serving(name));
+    serial.windows(line.len()).any(|bytes| bytes == line.as_bytes())
+}
+
+/// Says that nothing more comes.
+///
+/// # Errors
+/// As the writer has it.
+pub fn send_end(to: &mut dyn Write) -> io::Result<()> {
+    to.write_all(END)
+}
+
+/// All files that were sent.
+///
+/// # Errors
+/// Something is missing or damaged.
+pub fn received(serial: &[u8]) -> Result<Vec<Sent>> {
+    let mut files = Vec::new();
+    let mut rest = serial;
+    while let Some(at) = rest.windows(MARK.len()).position(|bytes| bytes == MARK) {
+        rest = &rest[at + MARK.len()..];
+        let end = rest.iter().position(|byte| *byte == b'\n').context("a line that does not end")?;
+        let line = String::from_utf8_lossy(&rest[..end]).into_owned();
+        let (name, size) = line.rsplit_once(' ').with_context(|| format!("a line without a size: {line}"))?;
+        let mut left: usize = size.parse().with_context(|| format!("the size in {line}"))?;
+        rest = &rest[end + 1..];
+        let mut bytes = Vec::new();
+        while left > 0 {
+            let page = left.min(PAGE);
+            match rest.split_first() {
+                Some((0, behind)) => {
+                    bytes.resize(bytes.len() + page, 0);
+                    rest = behind;
+                }
+                Some((1, behind)) if behind.len() >= page => {
+                    bytes.extend_from_slice(&behind[..page]);
+                    rest = &behind[page..];
+                }
+                _ => bail!("{name} is cut off, or damaged, {left} bytes before its end"),
+            }
+            left -= page;
+        }
+        files.push((name.to_owned(), bytes));
+    }
+    ensure!(rest.windows(END.len()).any(|bytes| bytes == END), "the machine did not come to its end");
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_arrives() {
+        let mut page = vec![0; PAGE + 3];
+        page[PAGE + 1] = 7;
+        let files =
+            [("a b".to_owned(), page), ("none".to_owned(), Vec::new()), ("text".to_owned(), b"\nFILE".to_vec())];
+        let mut line = b"said by the kernel\n".to_vec();
+        for (name, bytes) in &files {
+            send(&mut line, name, bytes.len() as u64, &mut bytes.as_slice()).expect("it is sent");
+        }
+        received(&line).expect_err("it did not end");
+        send_end(&mut line).expect("it is sent");
+        assert_eq!(received(&line).expect("all"), files);
+        line.truncate(line.len() - 12);
+        received(&line).expect_err("it is cut off");
+    }
+}
