@@ -161,6 +161,10 @@ class Inferior(ABC):
         """The path of the program."""
 
     @abstractmethod
+    def lib_root(self) -> str:
+        """The folder with the files of the machine that the process runs on; empty if they are here, or if there is none."""
+
+    @abstractmethod
     def module_count(self) -> int:
         """How many files with code are loaded: program, libraries, vDSO."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from ctypes import POINTER, byref, c_int, c_uint64, c_void_p, cast
+from ctypes import POINTER, byref, c_char_p, c_int, c_uint64, c_void_p, cast
 from typing import Any, NamedTuple
 
 from . import ompd
@@ -108,6 +109,8 @@ class Process:
             handle = c_void_p()
             self.library.callbacks.said = ""
             try:
+                root = os.fsencode(self.inferior.lib_root())
+                self.library.call("ompdx_set_lib_root", c_char_p(root))
                 self.library.call("ompd_process_initialize", c_void_p(self.inferior.number), byref(handle))
             except OmpdError as failure:
                 self._refused = failure

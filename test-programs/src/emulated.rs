@@ -81,13 +81,32 @@ impl GuestRuntime {
         home().join(format!("runtimes/debian-{}/arm64/{}", self.suite, self.package))
     }
 
-    fn library(self) -> PathBuf {
+    /// Its file.
+    pub fn library(self) -> PathBuf {
         self.fetched().join(if self.runtime().is_kmp() { "libomp.so.5" } else { "libgomp.so.1" })
     }
 
     /// Its folder on the machine.
-    fn folder(self) -> String {
+    pub fn folder(self) -> String {
         format!("/runtimes/{}-{}", self.suite, self.package)
+    }
+}
+
+/// The kernel of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuestKernel {
+    /// Of Debian 12: pages of 4 KiB, addresses of 48 bits.
+    Usual,
+    /// Of Debian 13: pages of 16 KiB, addresses of 52 bits.
+    LargePages,
+}
+
+impl GuestKernel {
+    fn file(self) -> PathBuf {
+        home().join(match self {
+            GuestKernel::Usual => "runtimes/kernel-arm64/linux",
+            GuestKernel::LargePages => "runtimes/kernel-arm64-16k/linux",
+        })
     }
 }
 
@@ -182,8 +201,8 @@ type Client<'a> = &'a mut dyn FnMut(&Served<'_>) -> Result<()>;
 ///
 /// # Errors
 /// When a program cannot be built, or the machine does not come to its end.
-pub fn emulate(guests: &[Guest]) -> Result<Result<Emulated, Skip>> {
-    run(guests, None)
+pub fn emulate(kernel: GuestKernel, guests: &[Guest]) -> Result<Result<Emulated, Skip>> {
+    run(kernel, guests, None)
 }
 
 /// Runs one program and leaves it to a debugger, which detaches from it.
@@ -191,11 +210,11 @@ pub fn emulate(guests: &[Guest]) -> Result<Result<Emulated, Skip>> {
 /// # Errors
 /// As [`emulate`], or as the client has it.
 pub fn emulate_served(guest: &Guest, client: Client<'_>) -> Result<Result<Emulated, Skip>> {
-    run(std::slice::from_ref(guest), Some(client))
+    run(GuestKernel::Usual, std::slice::from_ref(guest), Some(client))
 }
 
-fn run(guests: &[Guest], client: Option<Client<'_>>) -> Result<Result<Emulated, Skip>> {
-    let kernel = home().join("runtimes/kernel-arm64/linux");
+fn run(kernel: GuestKernel, guests: &[Guest], client: Option<Client<'_>>) -> Result<Result<Emulated, Skip>> {
+    let kernel = kernel.file();
     let commands = std::env::var_os(COMMANDS).map(PathBuf::from);
     let commands = commands.unwrap_or_else(|| home().join("../target/aarch64-unknown-linux-gnu/release"));
     let server = home().join("runtimes/gdbserver-arm64/gdbserver");

@@ -57,7 +57,9 @@ pub use compare::{Comparison, compare};
 pub use compare_stacks::{compare_stacks, true_stacks};
 pub use compare_verdicts::compare_verdicts;
 pub use elf::elf;
-pub use emulated::{Emulated, Guest, GuestResult, GuestRuntime, Served, emulate, emulate_served, emulator};
+pub use emulated::{
+    Emulated, Guest, GuestKernel, GuestResult, GuestRuntime, Served, emulate, emulate_served, emulator,
+};
 pub use expect::{Expectation, Gone, Named, Situation, Verdict};
 pub use fake::{ChangedTarget, FakeTarget, user_regs};
 pub use hangs::{Case, HANGS, HEALTHY, Needs};

@@ -169,6 +169,12 @@ class Inferior(core.Inferior):
         return self.inferior.progspace.filename
 
     @errors()
+    def lib_root(self) -> str:
+        # "target:" has gdb ask the server for files.
+        root = str(gdb.parameter("sysroot") or "")
+        return "" if root.startswith("target:") else root
+
+    @errors()
     def module_count(self) -> int:
         return len(self.inferior.progspace.objfiles())
 

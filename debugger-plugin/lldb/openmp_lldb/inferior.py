@@ -104,6 +104,10 @@ class Inferior(core.Inferior):
     def program(self) -> str | None:
         return file_of(self.target.GetExecutable())
 
+    def lib_root(self) -> str:
+        # What `platform select --sysroot` has named.
+        return self.target.GetPlatform().GetSDKRoot() or ""
+
     def module_count(self) -> int:
         return int(self.target.GetNumModules())
 

@@ -1,13 +1,17 @@
-//! gdb on this machine, and a program on an emulated aarch64 machine: the plugin through gdbserver.
+//! Programs of another machine: one that runs on an emulated aarch64 machine, through gdbserver, and one whose files are elsewhere.
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use debugger_plugin::{Gdb, GdbRelease};
 use test_programs::guest::{Look, Settles};
-use test_programs::{Guest, GuestRuntime, Opt, Skip, emulate_served};
+use test_programs::{
+    Env, Executable, Guest, GuestRuntime, Launch, Opt, Runtime, Skip, Toolchain, build, emulate_served,
+};
 
-use crate::common::library;
+use crate::common::{has_gdb, library};
 
 /// A gdb for all machines.
 const DEBUGGER: &str = "gdb-multiarch";
@@ -56,8 +60,46 @@ fn gdb_on_an_emulated_machine() {
             assert!(threads.contains(&thread.lwp.to_string()), "{}: {threads}", thread.lwp);
         }
         // The lines of the program, and the region in place of the function that the compiler has made of it.
-        let shown = ["omp_set_lock [waits: lock ", "lock_cycle.c:", "#pragma omp parallel", " in main () at "];
+        let shown = ["omp_set_lock [waits: lock b]", "lock_cycle.c:", "#pragma omp parallel", " in main () at "];
         assert!(shown.iter().all(|part| backtrace.contains(part)), "{backtrace}");
         assert!(icvs.contains("nthreads-var"), "{icvs}");
     }
+}
+
+/// The program is not where it was; a copy is below the folder that gdb calls sysroot.
+#[test]
+fn files_are_found_below_the_sysroot() {
+    if !has_gdb() {
+        return;
+    }
+    let built = build("hangs/lock_cycle", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let directory = tempfile::tempdir().expect("a directory");
+    let there = directory.path().join("there");
+    let root = directory.path().join("root");
+    let below = root.join(there.strip_prefix("/").expect("an absolute path"));
+    for folder in [&there, &below] {
+        fs::create_dir_all(folder).expect("a folder");
+    }
+    let program = there.join("prog");
+    fs::copy(&built.path, &program).expect("the program is copied");
+    let moved = Executable { path: program.clone(), ..built };
+    let running = Launch::new(&moved, Runtime::Libgomp, Env::Settled).start_hanging().expect("it hangs");
+    let core = match running.gcore(directory.path()).expect("gcore runs") {
+        Ok(core) => core,
+        Err(skip) => return skip.show(),
+    };
+    drop(running);
+    let copy = below.join("prog");
+    fs::rename(&program, &copy).expect("the program is moved");
+    // What else is below the sysroot is where it was: gdb takes no file from elsewhere.
+    for library in ["lib", "lib64", "usr"] {
+        symlink(Path::new("/").join(library), root.join(library)).expect("a link");
+    }
+    let why = |sysroot: &str| {
+        let gdb = Gdb::core(&library(), &copy, &core).first(format!("set sysroot {sysroot}"));
+        gdb.run(&["openmp why"]).expect("gdb ends").concat()
+    };
+    let (without, with) = (why(""), why(root.to_str().expect("a plain path")));
+    assert!(without.contains("DEADLOCK") && !without.contains("lock a"), "{without}");
+    assert!(with.contains("DEADLOCK") && with.contains("lock a"), "{with}");
 }

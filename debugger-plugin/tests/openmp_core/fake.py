@@ -147,6 +147,9 @@ class Inferior(core.Inferior):
     def program(self) -> str | None:
         return self.path
 
+    def lib_root(self) -> str:
+        return ""
+
     def module_count(self) -> int:
         return self.modules
 

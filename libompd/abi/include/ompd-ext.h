@@ -330,6 +330,13 @@ ompd_rc_t ompdx_report_text(ompd_address_space_handle_t *address_space,
                             const char **text);
 
 /*
+ Names a folder in which the files are that a process has mapped: a copy of the file system of the machine it runs on, or a folder
+ with its libraries. It holds for processes that are initialised from then on. Files there come before those at the paths that
+ the process names. Both count only if their build-ids are those of the process. NULL or an empty string: there is none.
+ */
+ompd_rc_t ompdx_set_lib_root(const char *directory);
+
+/*
  Reads everything anew, and forgets what `ompdx_set_stop` reported. Handles stay valid.
 
  What is known of a process is read anew with every call anyway, unless the debugger offers the count of stops. What the files

@@ -6,7 +6,9 @@
 )]
 
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 use ompd_report::text::{self, How, View};
 use ompd_runtime::stops::StopEvent;
@@ -544,6 +546,20 @@ unsafe fn how(options: *const TextOptions) -> Result<(How, bool), Rc> {
     }
     let width = u16::try_from(options.width).ok().filter(|width| *width > 0);
     Ok((How { width, verbose: options.verbose != 0, labels, ..How::default() }, options.colour != 0))
+}
+
+/// Names a folder in which the files are that a process has mapped: a copy of the file system of the machine it runs on, or a folder
+/// with its libraries. It holds for processes that are initialised from then on. Files there come before those at the paths that
+/// the process names. Both count only if their build-ids are those of the process. NULL or an empty string: there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompdx_set_lib_root(directory: *const c_char) -> Rc {
+    with(|library| {
+        // SAFETY: it is a C string, if it is not NULL.
+        let directory = (!directory.is_null()).then(|| unsafe { CStr::from_ptr(directory) }.to_bytes());
+        let directory = directory.filter(|bytes| !bytes.is_empty());
+        library.set_lib_root(directory.map(|bytes| PathBuf::from(OsStr::from_bytes(bytes))));
+        Ok(())
+    })
 }
 
 /// Reads everything anew, and forgets what `ompdx_set_stop` reported. Handles stay valid.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_void};
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -30,6 +31,8 @@ pub(crate) enum Handle {
 pub(crate) struct Library {
     pub(crate) version: Word,
     pub(crate) callbacks: Callbacks,
+    /// Where files of the machine are that a process runs on, for processes that are opened from now on.
+    lib_root: Mutex<Option<PathBuf>>,
     tables: Arc<Mutex<Tables>>,
 }
 
@@ -169,12 +172,13 @@ impl DerefMut for InUse {
 
 impl Library {
     pub(crate) fn new(version: Word, callbacks: Callbacks) -> Library {
-        Library { version, callbacks, tables: Arc::default() }
+        Library { version, callbacks, lib_root: Mutex::default(), tables: Arc::default() }
     }
 
     /// With another version and table; what is open stays open.
     pub(crate) fn begin_again(&self, version: Word, callbacks: Callbacks) -> Library {
-        Library { version, callbacks, tables: Arc::clone(&self.tables) }
+        let lib_root = Mutex::new(lock(&self.lib_root).clone());
+        Library { version, callbacks, lib_root, tables: Arc::clone(&self.tables) }
     }
 
     /// Files something under a number that no handle had before. As pointers the numbers are aligned and lead nowhere.
@@ -184,8 +188,12 @@ impl Library {
         id
     }
 
+    pub(crate) fn set_lib_root(&self, root: Option<PathBuf>) {
+        *lock(&self.lib_root) = root;
+    }
+
     pub(crate) fn open(&self, context: *mut AddressSpaceContext) -> Result<u64, Rc> {
-        let space = Box::new(Space::open(self.callbacks, context)?);
+        let space = Box::new(Space::open(self.callbacks, context, lock(&self.lib_root).clone())?);
         let id = self.file(Handle::Space);
         let slot = Slot { state: Mutex::new(State::Free(space)), freed: Condvar::new() };
         lock(&self.tables).spaces.insert(id, Arc::new(slot));

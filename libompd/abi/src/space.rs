@@ -1,6 +1,7 @@
 //! One address space of a debugger: a process or a core file, with the OpenMP runtimes in it.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ompd_inspection::{Inspection, Wanted, inspect_held, is_in_program, is_outside};
@@ -126,10 +127,14 @@ impl Space {
     /// # Errors
     /// [`Rc::INCOMPATIBLE`] if there is no runtime in it that this library knows: the debugger is told why. [`Rc::CALLBACK_ERROR`] if the debugger does
     /// not answer.
-    pub(crate) fn open(table: Callbacks, context: *mut AddressSpaceContext) -> Result<Space, Rc> {
+    pub(crate) fn open(
+        table: Callbacks,
+        context: *mut AddressSpaceContext,
+        lib_root: Option<PathBuf>,
+    ) -> Result<Space, Rc> {
         let asked = Asked::new(table, context);
         let sizes = asked.sizes()?;
-        let options = OpenOptions::default();
+        let options = OpenOptions { lib_root, ..OpenOptions::default() };
         let refuse = |why: String| {
             say(&table, &why);
             Rc::INCOMPATIBLE

@@ -7,8 +7,8 @@ use std::io::Write as _;
 use serde_json::Value;
 use test_programs::guest::{Kept, KeptRuntime, Look, Settles};
 use test_programs::{
-    Case, Comparison, Emulated, Guest, GuestResult, GuestRuntime, HANGS, HEALTHY, Opt, STACK_PROGRAMS, STEADY_PROGRAMS,
-    TRUTH_SPINS, compare, compare_stacks, compare_verdicts, emulate, emulator,
+    Case, Comparison, Emulated, Guest, GuestKernel, GuestResult, GuestRuntime, HANGS, HEALTHY, Opt, STACK_PROGRAMS,
+    STEADY_PROGRAMS, TRUTH_SPINS, compare, compare_stacks, compare_verdicts, emulate, emulator,
 };
 
 use crate::common;
@@ -41,7 +41,9 @@ const STACKS: [&str; 8] = [
     "stacks_signal",
     "stacks_teams",
 ];
-/// The same with return addresses that are signed.
+/// Has functions sign their return addresses.
+const PROTECTED: &[&str] = &["-mbranch-protection=standard"];
+/// Programs that are built so.
 const SIGNED: [&str; 4] = ["nested", "stacks", "stacks_tail", "stacks_regions"];
 
 /// What threads spin for, and what the report calls it.
@@ -77,25 +79,51 @@ fn look(name: &str, arguments: &[&str]) -> Look {
     Look { name: name.to_owned(), arguments, of_core: name == CORE }
 }
 
-fn guests() -> Vec<Guest> {
-    let mut guests = Vec::new();
-    let all = [
+/// Every way of looking at a program.
+fn all() -> [Look; 4] {
+    [
         look(LIVE, &["--json"]),
         look("brief", &["--json", "--pause", "brief"]),
         look("never", &["--json", "--pause", "never"]),
         look(CORE, &["--json"]),
-    ];
-    let waits = [look(LIVE, &["waits", "--json"]), look(CORE, &["waits", "--json"])];
+    ]
+}
+
+/// What is asked of a program that hangs.
+fn waits() -> [Look; 2] {
+    [look(LIVE, &["waits", "--json"]), look(CORE, &["waits", "--json"])]
+}
+
+/// Makes guests that run on one runtime.
+fn guest_on(runtime: GuestRuntime) -> impl Fn(&'static str, &'static [&'static str], Settles, &[Look]) -> Guest {
+    move |program, flags, settles, looks| Guest {
+        program,
+        opt: Opt::O2,
+        flags,
+        runtime,
+        variables: Vec::new(),
+        settles,
+        looks: looks.to_vec(),
+    }
+}
+
+fn on_large_pages() -> Vec<Guest> {
+    let mut guests = Vec::new();
+    for runtime in RUNTIMES {
+        let guest = guest_on(runtime);
+        guests.extend(RELEASES.map(|program| guest(program, &[], Settles::Steady, &all())));
+        guests.extend(SIGNED.map(|program| guest(program, PROTECTED, Settles::Steady, &all())));
+        let hangs = HANGS.iter().filter(|case| case.works(runtime.toolchain(), runtime.runtime())).take(3);
+        guests.extend(hangs.map(|case| guest(case.program, case.flags, Settles::Hangs, &waits())));
+    }
+    guests
+}
+
+fn guests() -> Vec<Guest> {
+    let mut guests = Vec::new();
+    let (all, waits) = (all(), waits());
     for runtime in RUNTIMES.into_iter().chain(FURTHER) {
-        let guest = |program, flags, settles, looks: &[Look]| Guest {
-            program,
-            opt: Opt::O2,
-            flags,
-            runtime,
-            variables: Vec::new(),
-            settles,
-            looks: looks.to_vec(),
-        };
+        let guest = guest_on(runtime);
         if !RUNTIMES.contains(&runtime) {
             let looks = [look(LIVE, &["--json"]), look(CORE, &["--json"])];
             guests.extend(RELEASES.map(|program| guest(program, &[], Settles::Steady, &looks)));
@@ -110,7 +138,7 @@ fn guests() -> Vec<Guest> {
             }
         }
         for program in SIGNED {
-            guests.push(guest(program, &["-mbranch-protection=standard"], Settles::Steady, &all));
+            guests.push(guest(program, PROTECTED, Settles::Steady, &all));
         }
         if !runtime.runtime().is_kmp() {
             for (wanted, _) in SPINNING {
@@ -142,11 +170,13 @@ fn guests() -> Vec<Guest> {
 struct Table {
     runtimes: BTreeMap<String, KeptRuntime>,
     differences: Vec<String>,
+    /// What the machine has that the others do not.
+    suffix: &'static str,
 }
 
 impl Table {
     fn row(&mut self, result: &GuestResult) -> &mut KeptRuntime {
-        let what = result.guest.runtime.what().expect("it is here");
+        let what = result.guest.runtime.what().expect("it is here") + self.suffix;
         self.runtimes.entry(what).or_default()
     }
 
@@ -175,29 +205,33 @@ fn of(result: &GuestResult) -> String {
 fn programs_on_an_emulated_machine() {
     let known = |program: &&str| STEADY_PROGRAMS.contains(program) || STACK_PROGRAMS.contains(program);
     assert!(STEADY.iter().chain(&STACKS).chain(&SIGNED).all(known));
+    let pages = on_large_pages();
     let (kmp, gomp): (Vec<Guest>, Vec<Guest>) =
         guests().into_iter().partition(|guest| guest.runtime.runtime().is_kmp());
-    // A machine for each family, both at once: one alone leaves a processor idle.
-    let both = std::thread::scope(|scope| {
-        let both =
-            [&gomp, &kmp].map(|guests| scope.spawn(|| emulate(guests).expect("the programs run on the machine")));
-        both.map(|one| one.join().expect("it does not panic"))
+    // A machine for each family, and one with large pages, all at once: one alone leaves a processor idle.
+    let machines = [(GuestKernel::Usual, &gomp), (GuestKernel::Usual, &kmp), (GuestKernel::LargePages, &pages)];
+    let all = std::thread::scope(|scope| {
+        let run = |(kernel, guests): (GuestKernel, &Vec<Guest>)| emulate(kernel, guests).expect("the machine runs");
+        let all = machines.map(|machine| scope.spawn(move || run(machine)));
+        all.map(|one| one.join().expect("it does not panic"))
     });
     let mut table = Table::default();
-    let mut kernel = String::new();
-    for one in both {
+    let mut kernels = Vec::new();
+    for (one, (kernel, _)) in all.into_iter().zip(machines) {
         match one {
             Ok(emulated) => {
+                table.suffix = if kernel == GuestKernel::LargePages { ", pages of 16 KiB" } else { "" };
                 compared(&emulated, &mut table);
-                kernel = emulated.kernel().to_owned();
+                kernels.push(emulated.kernel().to_owned());
             }
             Err(skip) => return skip.show(),
         }
     }
-    let Table { runtimes, differences } = table;
+    kernels.dedup();
+    let Table { runtimes, differences, .. } = table;
     let date = std::process::Command::new("date").args(["-u", "+%F"]).output().expect("the date").stdout;
     let date = String::from_utf8(date).expect("text").trim_end().to_owned();
-    let kept = Kept { date, kernel, emulator: emulator().expect("it has run"), runtimes };
+    let kept = Kept { date, kernel: kernels.join(" and "), emulator: emulator().expect("it has run"), runtimes };
     let text = serde_json::to_string_pretty(&kept).expect("JSON");
     let _ = writeln!(std::io::stderr(), "{text}");
     if std::env::var_os("UPDATE_AARCH64").is_some() && differences.is_empty() {
