@@ -5,7 +5,10 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
 use serde::{Deserialize, Serialize};
 
 use crate::build::home;
@@ -25,8 +28,6 @@ pub const DEBUGGER: &str = "/dev/ttyS0";
 /// The file that names the kernel: its release.
 pub const VERSION: &str = "osrelease";
 
-/// Bytes of a page that is sent.
-const PAGE: usize = 4096;
 /// What the line before a file begins with.
 const MARK: &[u8] = b"\nFILE ";
 /// What comes after the last file.
@@ -151,27 +152,17 @@ impl Kept {
 /// A file by its name and its bytes.
 pub type Sent = (String, Vec<u8>);
 
-/// Sends a file: a line `FILE <name> <bytes>`, then pages. Each comes behind a byte that says whether it has anything but zeros
-/// (1), or is left out (0); the last may be shorter.
+/// Sends a file: a line `FILE <name> <bytes>`, then so many bytes, compressed. A serial port takes one byte at a time.
 ///
 /// # Errors
 /// As the reader or the writer has it.
-pub fn send(to: &mut dyn Write, name: &str, size: u64, from: &mut dyn Read) -> io::Result<()> {
+pub fn send(to: &mut dyn Write, name: &str, from: &mut dyn Read) -> io::Result<()> {
+    let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
+    io::copy(from, &mut packed)?;
+    let packed = packed.finish()?;
     to.write_all(MARK)?;
-    writeln!(to, "{name} {size}")?;
-    let mut left = usize::try_from(size).map_err(io::Error::other)?;
-    let mut page = [0; PAGE];
-    while left > 0 {
-        let page = &mut page[..left.min(PAGE)];
-        from.read_exact(page)?;
-        let used = page.iter().any(|byte| *byte != 0);
-        to.write_all(&[u8::from(used)])?;
-        if used {
-            to.write_all(page)?;
-        }
-        left -= page.len();
-    }
-    Ok(())
+    writeln!(to, "{name} {}", packed.len())?;
+    to.write_all(&packed)
 }
 
 /// The file that says that a debugger may connect.
@@ -181,7 +172,7 @@ pub fn serving(name: &str) -> String {
 
 /// Whether that file was sent.
 pub fn is_serving(serial: &[u8], name: &str) -> bool {
-    let line = format!("\nFILE {} 0\n", serving(name));
+    let line = format!("\nFILE {} ", serving(name));
     serial.windows(line.len()).any(|bytes| bytes == line.as_bytes())
 }
 
@@ -205,25 +196,12 @@ pub fn received(serial: &[u8]) -> Result<Vec<Sent>> {
         let end = rest.iter().position(|byte| *byte == b'\n').context("a line that does not end")?;
         let line = String::from_utf8_lossy(&rest[..end]).into_owned();
         let (name, size) = line.rsplit_once(' ').with_context(|| format!("a line without a size: {line}"))?;
-        let mut left: usize = size.parse().with_context(|| format!("the size in {line}"))?;
-        rest = &rest[end + 1..];
+        let size: usize = size.parse().with_context(|| format!("the size in {line}"))?;
+        let (packed, behind) = rest[end + 1..].split_at_checked(size).with_context(|| format!("{name} is cut off"))?;
         let mut bytes = Vec::new();
-        while left > 0 {
-            let page = left.min(PAGE);
-            match rest.split_first() {
-                Some((0, behind)) => {
-                    bytes.resize(bytes.len() + page, 0);
-                    rest = behind;
-                }
-                Some((1, behind)) if behind.len() >= page => {
-                    bytes.extend_from_slice(&behind[..page]);
-                    rest = &behind[page..];
-                }
-                _ => bail!("{name} is cut off, or damaged, {left} bytes before its end"),
-            }
-            left -= page;
-        }
+        DeflateDecoder::new(packed).read_to_end(&mut bytes).with_context(|| format!("{name} is damaged"))?;
         files.push((name.to_owned(), bytes));
+        rest = behind;
     }
     ensure!(rest.windows(END.len()).any(|bytes| bytes == END), "the machine did not come to its end");
     Ok(files)
@@ -235,13 +213,13 @@ mod tests {
 
     #[test]
     fn what_is_sent_arrives() {
-        let mut page = vec![0; PAGE + 3];
-        page[PAGE + 1] = 7;
+        let mut zeros = vec![0; 9000];
+        zeros[5000] = 7;
         let files =
-            [("a b".to_owned(), page), ("none".to_owned(), Vec::new()), ("text".to_owned(), b"\nFILE".to_vec())];
+            [("a b".to_owned(), zeros), ("none".to_owned(), Vec::new()), ("text".to_owned(), b"\nFILE".to_vec())];
         let mut line = b"said by the kernel\n".to_vec();
         for (name, bytes) in &files {
-            send(&mut line, name, bytes.len() as u64, &mut bytes.as_slice()).expect("it is sent");
+            send(&mut line, name, &mut bytes.as_slice()).expect("it is sent");
         }
         received(&line).expect_err("it did not end");
         send_end(&mut line).expect("it is sent");

@@ -30,7 +30,7 @@ use crate::image::{self, Image, Mapping, Via};
 use crate::memory::{Addr, ReadError, ReadFault};
 use crate::module::Module;
 use crate::options::{OpenOptions, Pause};
-use crate::thread::Thread;
+use crate::thread::{Registers, Syscall, Thread};
 use crate::{ProcessInfo, Target, TargetKind};
 use memory::{Memory, Times};
 use procdir::{ProcDir, Tasks};
@@ -301,14 +301,18 @@ impl Live {
         }
         let tids = self.process.tasks().map_err(|e| gone_or(e, pid, "threads"))?;
         let sparing = Sparing::of(self.arch.machine);
+        let rewinds = self.arch.machine.facts().is_some_and(|facts| facts.kernel_set.rewound.is_some());
         let look = |tasks: &mut Tasks, tid| {
             let name = (!names.contains_key(&tid)).then(|| tasks.name(tid)).flatten();
-            (sparing.sleep_among(&self.process, tasks, tid).is_some(), name)
+            let call = rewinds.then(|| Sleep::call_of(tasks, tid)).flatten();
+            (sparing.sleep_among(&self.process, tasks, tid).is_some(), name, call)
         };
         let seen = Tasks::ask_all(&self.process, &tids, look).map_err(|e| gone_or(e, pid, "threads"))?;
         let mut sleepers = HashSet::new();
-        for (tid, (sleeps, name)) in tids.into_iter().zip(seen) {
+        let mut calls = HashMap::new();
+        for (tid, (sleeps, name, call)) in tids.into_iter().zip(seen) {
             sleepers.extend(sleeps.then_some(tid));
+            calls.extend(call.map(|call| (tid, call)));
             names.extend(name.map(|name| (tid, name)));
         }
         // Without registers, only the C library says which thread of the runtime's a thread is.
@@ -334,6 +338,7 @@ impl Live {
         self.info.handled_signals = self.process.status().ok().map(|status| status.sigcgt);
         self.hold_memory(begun);
         self.find_calls();
+        self.begin_calls(&calls);
         if self.threads.iter().any(|thread| thread.thread_pointer().is_none()) {
             self.find_pointers();
         }
@@ -403,6 +408,16 @@ impl Live {
     fn find_calls(&mut self) {
         for registers in self.threads.iter_mut().filter_map(|thread| thread.registers.as_mut().ok()) {
             registers.find_call(self.arch, &|addr, buf| self.memory.read(addr, buf).is_ok());
+        }
+    }
+
+    /// Threads that slept in a system call before the stop, and are at the instruction that makes the same call now, were in it: the
+    /// kernel has put them back. Without that, they may be about to make it.
+    fn begin_calls(&mut self, calls: &HashMap<i32, Syscall>) {
+        for thread in &mut self.threads {
+            let Ok(Registers { syscall: Some(call), .. }) = &mut thread.registers else { continue };
+            let before = calls.get(&thread.lwp);
+            call.begun |= before.is_some_and(|before| (before.number, before.args) == (call.number, call.args));
         }
     }
 

@@ -1,18 +1,19 @@
 //! From the registers of a thread and a copy of its stack to its frames.
 //!
-//! A frame is believed only where call frame information proves it. Frame pointers are not followed instead, and the
-//! stack is not searched for addresses that look like code. Where the proof ends, so does the stack, with the reason.
+//! A frame is believed only where call frame information proves it, or code that makes the frame and is decoded. Frame pointers are
+//! not followed instead, and the stack is not searched for addresses that look like code. Where the proof ends, so does the stack, with the reason.
 //! All registers that calls preserve are recovered on the way, not just those that lead to the next frame. Arguments of
 //! the runtime's functions and variables of the program live in them.
 
 use gimli::{EndianSlice, Evaluation, EvaluationResult, Location, Value};
+use ompd_layout::code::{self, CodeImage as _};
 use ompd_process::machine::Facts;
 use ompd_process::{Addr, Registers, Target, TargetExt};
 
 use crate::calls;
 use crate::cfi::{Cfa, NoRow, Row, Rule};
 use crate::frame::{Backtrace, End, Frame, ROOTS, RegisterSet};
-use crate::image::Images;
+use crate::image::{Image, Images};
 
 /// Frames of one thread that are looked at. The regions of a deep recursion are at its outermost end.
 const MAX_FRAMES: usize = 256 << 10;
@@ -139,11 +140,17 @@ fn step(images: &Images<'_>, facts: &Facts, frame: &Frame, read: ReadWord<'_>) -
     let at = frame.lookup();
     let image = images.at(at).ok_or(End::NoModule(at))?;
     let info = image.info.as_ref().ok_or(End::NoFile(at))?;
-    let row = info.frames().row(at.back(image.bias).0).map_err(|why| match why {
-        NoRow::Uncovered => End::Uncovered(at),
-        NoRow::Malformed(error) => End::Unusable { at, why: error.to_string() },
-        NoRow::TooCostly => End::Unusable { at, why: "what it says is too long".to_owned() },
-    })?;
+    let row = match info.frames().row(at.back(image.bias).0) {
+        Ok(row) => row,
+        Err(NoRow::Uncovered) => return interrupted(image, facts, frame, read)?.map(Some).ok_or(End::Uncovered(at)),
+        Err(NoRow::Malformed(error)) => return Err(End::Unusable { at, why: error.to_string() }),
+        Err(NoRow::TooCostly) => {
+            return Err(End::Unusable { at, why: "what it says is too long".to_owned() });
+        }
+    };
+    if let Some(caller) = by_code(image, images, facts, frame, &row, read)? {
+        return Ok(Some(caller));
+    }
     let unusable = |why: &str| End::Unusable { at, why: why.to_owned() };
     let cfa = match &row.cfa {
         Cfa::Register(register, offset) => {
@@ -205,6 +212,56 @@ fn step(images: &Images<'_>, facts: &Facts, frame: &Frame, read: ReadWord<'_>) -
     }
     registers.set(roles.program_counter, Some(pc));
     Ok(Some(Caller { pc: Addr(pc), cfa: Addr(cfa), registers, interrupted: row.signal, by_register }))
+}
+
+/// What a signal interrupted, of a frame that is the code to which its handler returns. `None` if it is not.
+fn interrupted(image: &Image<'_>, facts: &Facts, frame: &Frame, read: ReadWord<'_>) -> Result<Option<Caller>, End> {
+    let Some(signal_return) = &facts.signal_return else { return Ok(None) };
+    let Ok(file) = &image.module.file else { return Ok(None) };
+    if file.code_at(frame.pc.back(image.bias).0, signal_return.code.len()) != Some(signal_return.code) {
+        return Ok(None);
+    }
+    let roles = &facts.registers;
+    let Some(sp) = frame.registers.get(roles.stack_pointer) else { return Ok(None) };
+    let mut registers = frame.registers;
+    for number in 0..signal_return.count {
+        let at = sp.wrapping_add(signal_return.registers + 8 * u64::from(number));
+        registers.set(number, Some(read(Addr(at))?));
+    }
+    let (Some(pc), Some(cfa)) = (registers.get(roles.program_counter), registers.get(roles.stack_pointer)) else {
+        return Ok(None);
+    };
+    Ok(Some(Caller { pc: Addr(pc), cfa: Addr(cfa), registers, interrupted: true, by_register: false }))
+}
+
+/// The caller of a function whose call frame information says nothing at all, while its code has made a frame. So it is with
+/// `__kmp_invoke_microtask` of libomp on aarch64 (`z_Linux_asm.S`).
+fn by_code(
+    image: &Image<'_>,
+    images: &Images<'_>,
+    facts: &Facts,
+    frame: &Frame,
+    row: &Row,
+    read: ReadWord<'_>,
+) -> Result<Option<Caller>, End> {
+    let roles = &facts.registers;
+    let says_nothing = matches!(row.cfa, Cfa::Register(register, 0) if register == roles.stack_pointer);
+    if roles.link != Some(row.return_register) || row.signal || !says_nothing || !row.rules.is_empty() {
+        return Ok(None);
+    }
+    let Ok(file) = &image.module.file else { return Ok(None) };
+    let Some(made) = code::made_frame(&**file, frame.pc.back(image.bias).0) else { return Ok(None) };
+    let Some(base) = images.register(&frame.registers, made.base) else { return Ok(None) };
+    let cfa = base.wrapping_add_signed(made.above);
+    let mut registers = frame.registers.kept(|n| roles.keeps(n));
+    registers.set(roles.stack_pointer, Some(cfa));
+    for (register, offset) in &made.saved {
+        registers.set(*register, Some(read(Addr(cfa.wrapping_add_signed(*offset)))?));
+    }
+    let Some(pc) = registers.get(row.return_register).map(|link| link & facts.address_bits) else { return Ok(None) };
+    registers.set(row.return_register, None);
+    registers.set(roles.program_counter, Some(pc));
+    Ok(Some(Caller { pc: Addr(pc), cfa: Addr(cfa), registers, interrupted: false, by_register: false }))
 }
 
 /// Runs an expression of call frame information; `None` where it asks for what an unwinder has not.

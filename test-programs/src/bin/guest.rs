@@ -54,12 +54,12 @@ fn set_up() -> Result<BufWriter<File>> {
 
 fn all(serial: &mut BufWriter<File>) -> Result<()> {
     let version = fs::read("/proc/sys/kernel/osrelease")?;
-    send(serial, VERSION, version.len() as u64, &mut version.as_slice())?;
+    send(serial, VERSION, &mut version.as_slice())?;
     let plan: Vec<Planned> = serde_json::from_slice(&fs::read(PLAN).context(PLAN)?).context(PLAN)?;
     for planned in &plan {
         if let Err(error) = one(serial, planned) {
             let text = format!("{error:#}");
-            send(serial, &format!("{}.error", planned.name), text.len() as u64, &mut text.as_bytes())?;
+            send(serial, &format!("{}.error", planned.name), &mut text.as_bytes())?;
         }
     }
     send_end(serial)?;
@@ -91,13 +91,13 @@ fn one(serial: &mut BufWriter<File>, planned: &Planned) -> Result<()> {
     }
     .context("it does not settle")?;
     let truth = serde_json::to_vec(&running.truth)?;
-    send(serial, &format!("{name}.truth"), truth.len() as u64, &mut truth.as_slice())?;
+    send(serial, &format!("{name}.truth"), &mut truth.as_slice())?;
     let pid = running.pid.to_string();
     for look in planned.looks.iter().filter(|look| !look.of_core) {
         inspect(serial, name, look, &pid)?;
     }
     if planned.serves {
-        send(serial, &serving(name), 0, &mut std::io::empty())?;
+        send(serial, &serving(name), &mut std::io::empty())?;
         serial.flush()?;
         let mut server = Command::new(SERVER);
         server.args(["--once", "--attach", DEBUGGER, &pid]).env("LD_LIBRARY_PATH", "/lib").stdin(Stdio::null());
@@ -113,9 +113,8 @@ fn one(serial: &mut BufWriter<File>, planned: &Planned) -> Result<()> {
 fn of_core(serial: &mut BufWriter<File>, planned: &Planned, running: &mut Running, scratch: &Path) -> Result<()> {
     let core = running.kernel_core(scratch)?.map_err(|skip| anyhow::anyhow!("{skip}"))?;
     let mut file = File::open(&core)?;
-    let size = file.metadata()?.len();
-    ensure!(size > 0, "the core is empty");
-    send(serial, &format!("{}.core", planned.name), size, &mut file)?;
+    ensure!(file.metadata()?.len() > 0, "the core is empty");
+    send(serial, &format!("{}.core", planned.name), &mut file)?;
     let path = core.to_str().context("a plain path")?;
     for look in planned.looks.iter().filter(|look| look.of_core) {
         inspect(serial, &planned.name, look, path)?;
@@ -132,7 +131,7 @@ fn inspect(serial: &mut BufWriter<File>, name: &str, look: &Look, target: &str) 
     let mut said = format!("{}\n", output.status.code().map_or("killed".to_owned(), |code| code.to_string()));
     said.push_str(&String::from_utf8_lossy(&output.stderr));
     for (kind, bytes) in [("out", output.stdout), ("err", said.into_bytes())] {
-        send(serial, &format!("{name}.{}.{kind}", look.name), bytes.len() as u64, &mut bytes.as_slice())?;
+        send(serial, &format!("{name}.{}.{kind}", look.name), &mut bytes.as_slice())?;
     }
     Ok(())
 }

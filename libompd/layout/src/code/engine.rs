@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ompd_process::Machine;
 
 use super::expr::{Callee, Expr, Kind, Op, TlsSlot};
-use super::flow::{EachTransfer, Flow, Jumps, Poll, Step, Stub};
+use super::flow::{EachTransfer, Flow, Jumps, MadeFrame, Poll, Step, Stub};
 use super::image::{CodeImage, Slot};
 use super::run::{Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
 use super::state::{Convention, Frame, Path, escape, stack_read, stack_slot, stack_write};
@@ -51,6 +51,11 @@ pub(super) trait InstructionSet: Sized + 'static {
 
     /// Where the code at `at` jumps, if it is a linker's stub and nothing else.
     fn stub(image: &dyn CodeImage, at: u64) -> Option<Stub>;
+
+    /// The frame that these first instructions of a function have made; `None` if that is not sure.
+    fn made_frame(_code: &[u8]) -> Option<MadeFrame> {
+        None
+    }
 
     /// Passes to `each`, in order, every instruction in `bytes` that may continue elsewhere than at the next one. Bytes
     /// that are no instruction are passed as `None`. The first byte lies at `start`.

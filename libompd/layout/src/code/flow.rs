@@ -2,6 +2,17 @@
 
 use std::ops::ControlFlow;
 
+/// What a function has put on the stack for its caller, by its code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MadeFrame {
+    /// DWARF number of the register that the frame is found by.
+    pub base: u16,
+    /// Bytes from what it holds to the canonical frame address: the stack pointer at the call.
+    pub above: i64,
+    /// DWARF numbers of registers that were saved, and where, from the canonical frame address.
+    pub saved: Vec<(u16, i64)>,
+}
+
 /// An instruction that may go on elsewhere than behind itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {

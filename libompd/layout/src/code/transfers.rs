@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ompd_process::Machine;
 
-use super::flow::{EachTransfer, Stub, Transfer};
+use super::flow::{EachTransfer, MadeFrame, Stub, Transfer};
 use super::image::{CodeImage, Slot};
 use super::machine;
 
@@ -39,6 +39,15 @@ pub fn transfers(image: &dyn CodeImage, range: Range<u64>) -> Option<Vec<Transfe
 pub fn each_transfer(machine: Machine, bytes: &[u8], start: u64, each: EachTransfer<'_>) -> Option<()> {
     machine::of(machine)?.transfers(bytes, start, each);
     Some(())
+}
+
+/// The frame that a function has made when it is at `pc`, if its first instructions show it, and none after them up to `pc` takes that
+/// back.
+pub fn made_frame(image: &dyn CodeImage, pc: u64) -> Option<MadeFrame> {
+    let begin = image.function(pc)?.start;
+    let length = pc.checked_sub(begin).filter(|length| *length <= MAX_BYTES)?;
+    let code = image.code_at(begin, usize::try_from(length).ok()?).filter(|code| code.len() as u64 == length)?;
+    machine::of(image.machine())?.made_frame(code)
 }
 
 /// Where the code at an address jumps, if it is a linker's stub.

@@ -95,6 +95,11 @@ impl Sleep {
         Some(Sleep { runs: tasks.read(tid, "schedstat").and_then(|text| procdir::runs(&text)), ..sleep })
     }
 
+    /// The system call that a thread sleeps in.
+    pub fn call_of(tasks: &mut Tasks, tid: i32) -> Option<Syscall> {
+        Sleep::of_syscall(&tasks.read(tid, "syscall")?).map(|sleep| sleep.call)
+    }
+
     /// True if the thread has slept all the time since. Where the kernel counts how often the thread was given a
     /// processor, that count decides. The other counts need not be read again: their file takes longer than the others.
     pub fn lasts(&self, tasks: &mut Tasks, tid: i32) -> bool {

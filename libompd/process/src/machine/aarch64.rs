@@ -2,7 +2,7 @@
 
 use syscalls::aarch64::Sysno;
 
-use super::facts::{Calls, Facts, KernelSet, Relocations, RewoundCall, Roles, ThreadLocal};
+use super::facts::{Calls, Facts, KernelSet, Relocations, RewoundCall, Roles, SignalReturn, ThreadLocal};
 use crate::arch::{Arch, ByteOrder, Machine};
 use crate::memory::Addr;
 use crate::thread::{GENERAL, Registers};
@@ -61,6 +61,14 @@ pub(super) static FACTS: Facts = Facts {
             arguments: [0, 1, 2, 3, 4, 5],
         }),
     },
+    // linux/arch/arm64/kernel/vdso/sigreturn.S, linux/arch/arm64/kernel/signal.c: `struct rt_sigframe` has 128 bytes of `siginfo`, 176
+    // of `ucontext` before `uc_mcontext`, and there `fault_address` before the registers.
+    signal_return: Some(SignalReturn {
+        // mov x8, #139; svc #0
+        code: &[0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4],
+        registers: 128 + 176 + 8,
+        count: 33,
+    }),
     calls: Calls {
         arguments: [0, 1, 2, 3, 4, 5],
         name: |number| Sysno::new(number).map(|call| call.name()),

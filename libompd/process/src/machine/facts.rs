@@ -32,6 +32,8 @@ pub struct Facts {
     pub relocations: Relocations,
     /// The registers of a thread as the kernel gives them.
     pub kernel_set: KernelSet,
+    /// Where signal handlers return to; `None` where call frame information covers that.
+    pub signal_return: Option<SignalReturn>,
     /// Its system calls.
     pub calls: Calls,
     /// This program runs on it.
@@ -183,6 +185,17 @@ impl RewoundCall {
         let value = |number: u16| registers.general[usize::from(number)];
         Some(Syscall { number: value(self.number), args: self.arguments.map(value), begun: false })
     }
+}
+
+/// The code to which a signal handler returns, where it has no call frame information.
+#[derive(Debug)]
+pub struct SignalReturn {
+    /// Its instructions.
+    pub code: &'static [u8],
+    /// Bytes from the stack pointer there to the saved registers: words in the order of their DWARF numbers.
+    pub registers: u64,
+    /// How many those are.
+    pub count: u16,
 }
 
 /// The system calls of a machine.

@@ -10,7 +10,7 @@ use std::fmt;
 
 pub use crate::arch::Machine;
 pub(crate) use facts::{CallSite, Shown};
-pub use facts::{Calls, Facts, KernelSet, Relocations, Roles, ThreadLocal};
+pub use facts::{Calls, Facts, KernelSet, Relocations, Roles, SignalReturn, ThreadLocal};
 
 /// All machines whose registers are decoded.
 static MACHINES: [&Facts; 2] = [&x86_64::FACTS, &aarch64::FACTS];

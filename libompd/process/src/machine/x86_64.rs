@@ -53,6 +53,7 @@ pub(super) static FACTS: Facts = Facts {
         call_number: Some(15),
         rewound: None,
     },
+    signal_return: None,
     calls: Calls {
         // Linux, entry_64.S: rdi, rsi, rdx, r10, r8, r9.
         arguments: [5, 4, 1, 10, 8, 9],

@@ -47,6 +47,7 @@ reasons! {
         TaskgroupUnreadable: "gomp-taskgroup-unreadable", "the taskgroup around it could not be read";
         AwaitsTooMany: "gomp-awaits-too-many", "the team barrier awaits more threads than the team has";
         WaitsOnMachine: "gomp-waits-on-machine", "waits are not recognised on this machine yet";
+        CallOfEither: "gomp-call-of-either", "whether libgomp or the program makes the system call is not known without a stop";
         CodeOfEither: "gomp-code-of-either", "whether the code it executes is libgomp's or the program's own is not known";
         NotInWaitLoop: "gomp-not-in-wait-loop", "it is executing libgomp code, and not in the middle of a loop that waits for a word";
         VariableOfEither: "gomp-variable-of-either", "it sleeps on a variable that may be libgomp's or the program's own";

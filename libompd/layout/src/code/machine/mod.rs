@@ -11,7 +11,7 @@ use std::ops::Range;
 use ompd_process::Machine;
 
 use super::engine::{self, InstructionSet};
-use super::flow::{EachTransfer, Poll, Stub};
+use super::flow::{EachTransfer, MadeFrame, Poll, Stub};
 use super::image::CodeImage;
 use super::loops;
 use super::run::{Limits, Run};
@@ -31,6 +31,8 @@ pub(super) trait Decoding: Sync {
     fn may_store_words(&self, image: &dyn CodeImage, range: Range<u64>, least: usize) -> bool;
     /// See [`InstructionSet::stub`].
     fn stub(&self, image: &dyn CodeImage, at: u64) -> Option<Stub>;
+    /// See [`InstructionSet::made_frame`].
+    fn made_frame(&self, code: &[u8]) -> Option<MadeFrame>;
     /// See [`InstructionSet::transfers`].
     fn transfers(&self, bytes: &[u8], start: u64, each: EachTransfer<'_>);
     /// See [`loops::find`].
@@ -66,6 +68,10 @@ impl<I: InstructionSet> Decoding for Of<I> {
 
     fn stub(&self, image: &dyn CodeImage, at: u64) -> Option<Stub> {
         I::stub(image, at)
+    }
+
+    fn made_frame(&self, code: &[u8]) -> Option<MadeFrame> {
+        I::made_frame(code)
     }
 
     fn transfers(&self, bytes: &[u8], start: u64, each: EachTransfer<'_>) {

@@ -64,6 +64,9 @@ pub(super) struct WaitReader<'a> {
     pub(super) lock_ids: HashMap<Addr, LockId>,
 }
 
+/// The register with the return address is not known.
+struct NoLink;
+
 /// What threads wait for.
 pub(super) fn read(
     context: &Context<'_>,
@@ -157,11 +160,14 @@ impl WaitReader<'_> {
         };
         let other_call = registers.syscall.is_some_and(|call| call.number != futex);
         match self.owner_of(&registers) {
-            CodeOwner::Runtime => {}
-            CodeOwner::Unclear if !other_call => {
+            Ok(CodeOwner::Runtime) => {}
+            // Nobody but libgomp sleeps on a word of its own.
+            Err(NoLink) if registers.syscall.is_some_and(|call| self.futexes.contains_key(&Addr(call.args[0]))) => {}
+            Err(NoLink) if !other_call => return Fact::unknown(Own::CallOfEither),
+            Ok(CodeOwner::Unclear) if !other_call => {
                 return Fact::unknown(Own::CodeOfEither);
             }
-            CodeOwner::Other | CodeOwner::Unclear => return Fact::known(None, origin),
+            Ok(CodeOwner::Other | CodeOwner::Unclear) | Err(NoLink) => return Fact::known(None, origin),
         }
         let asleep = registers.syscall.filter(|c| c.number == futex && os::is_futex_wait(c.args[1])).map(|call| Word {
             addr: Addr(call.args[0]),
@@ -203,8 +209,9 @@ impl WaitReader<'_> {
     }
 
     /// The owner of the code that a thread executes. A system call that the C library makes for libgomp counts as
-    /// libgomp's. Its return address is still in its register, since nothing has been called in between.
-    fn owner_of(&self, registers: &Registers) -> CodeOwner {
+    /// libgomp's. Its return address is still in its register, since nothing has been called in between. The kernel does not show
+    /// that register of a thread that is not stopped.
+    fn owner_of(&self, registers: &Registers) -> Result<CodeOwner, NoLink> {
         let owner = self.context.gomp.owner(self.context.target, registers.pc);
         let facts = self
             .context
@@ -213,11 +220,11 @@ impl WaitReader<'_> {
             .machine
             .facts()
             .filter(|_| owner == CodeOwner::Other && registers.syscall.is_some());
-        let link = facts.and_then(|facts| {
-            let register = facts.registers.link?;
-            Some(Addr(registers.get(register)? & facts.address_bits))
-        });
-        link.map_or(owner, |link| self.context.gomp.owner(self.context.target, link.back(1)))
+        let Some((facts, link)) = facts.and_then(|facts| Some((facts, facts.registers.link?))) else {
+            return Ok(owner);
+        };
+        let link = Addr(registers.get(link).ok_or(NoLink)? & facts.address_bits);
+        Ok(self.context.gomp.owner(self.context.target, link.back(1)))
     }
 
     /// The word a thread looks at again and again before it goes to sleep on it (`do_spin` in `config/linux/wait.h`).

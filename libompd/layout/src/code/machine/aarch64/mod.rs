@@ -1,5 +1,6 @@
 //! What aarch64 instructions compute.
 
+mod entry;
 mod memory;
 mod operands;
 mod poll;
@@ -11,7 +12,7 @@ use yaxpeax_arm::armv8::a64::{InstDecoder, Instruction, Opcode as O, Operand, Si
 
 use crate::code::engine::{Engine, InstructionSet};
 use crate::code::expr::{Callee, Expr, Kind, TlsSlot};
-use crate::code::flow::{EachTransfer, Flow, Jumps, Poll, Step, Stub};
+use crate::code::flow::{EachTransfer, Flow, Jumps, MadeFrame, Poll, Step, Stub};
 use crate::code::image::CodeImage;
 use crate::code::state::{Convention, Path, cut, escape, realigned, signed, stack_slot};
 use operands::{
@@ -170,6 +171,10 @@ impl InstructionSet for Arm64 {
         }
         None
     }
+    fn made_frame(code: &[u8]) -> Option<MadeFrame> {
+        entry::made_frame(code)
+    }
+
     fn transfers(bytes: &[u8], start: u64, each: EachTransfer<'_>) {
         transfers::transfers(bytes, start, each);
     }
