@@ -61,5 +61,5 @@ class Plugin:
         self.session.removed(inferior)
 
     def prompt(self) -> None:
-        """The debugger is about to ask for a command."""
+        """The debugger is about to ask for a command, or an editor for the threads."""
         self.names.refresh()

@@ -173,6 +173,12 @@ class Stops:
             for stop in self.all:
                 stop.disarm(process)
 
+    def reason(self, breakpoints: Iterable[Breakpoint]) -> str | None:
+        """What begins or ends where the process has stopped at these breakpoints; `None` if a command has let it run there."""
+        reported = list(breakpoints)
+        hit = [point for stop in self.all for point in stop.armed if point.hit and any(point.breakpoint is one for one in reported)]
+        return next((WORDS[point.stop.event] for point in hit if point.stop.lwp is None), None)
+
     def stopped(self, breakpoints: Iterable[Breakpoint]) -> None:
         """The selected inferior has stopped, at these breakpoints, if any."""
         reported = list(breakpoints)

@@ -76,6 +76,10 @@ def places() -> Places:
     return Places()
 
 
+#: All breakpoints of the plugin by gdb's numbers of them.
+by_number: dict[int, Breakpoint] = {}
+
+
 class Breakpoint(gdb.Breakpoint):
     """A breakpoint in the selected inferior that gdb does not list. At each hit, `reached` returns whether to stop."""
 
@@ -86,11 +90,13 @@ class Breakpoint(gdb.Breakpoint):
         # gdb evaluates it again in the language of this moment. In C, a number with `0x` has no other base.
         with language_c():
             super().__init__(f"*${FUNCTION}({self._place:#x})", gdb.BP_BREAKPOINT, internal=True)
+        by_number[self.number] = self
         # In MI, a silent stop has no reason, frame and thread.
         self.silent = not output.can_be_quiet()
 
     @errors()
     def delete(self) -> None:
+        by_number.pop(self.number, None)
         super().delete()
         places().remove(self._place)
 

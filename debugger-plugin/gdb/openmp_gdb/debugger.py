@@ -15,7 +15,7 @@ import gdb
 from openmp_core import debugger as core
 from openmp_core.errors import DebuggerError
 
-from . import output, running
+from . import dap, output, running
 from .breakpoints import Breakpoint
 from .selecting import errors, kept_selection, language_c, select
 
@@ -266,6 +266,16 @@ class Debugger(core.Debugger):
 
     def __init__(self) -> None:
         self.stops = Stops()
+        self._is_late = False
+
+    @contextmanager
+    def in_event(self) -> Iterator[None]:
+        """Has texts reach an editor that uses DAP, of an event that gdb handles meanwhile."""
+        self._is_late = output.protocol() == "dap"
+        try:
+            yield
+        finally:
+            self._is_late = False
 
     def inferior(self, inferior: gdb.Inferior) -> Inferior:
         """An inferior for the core."""
@@ -275,7 +285,10 @@ class Debugger(core.Debugger):
 
     @errors()
     def write(self, text: str) -> None:
-        gdb.write(text)
+        if self._is_late:
+            output.write_later(text)
+        else:
+            gdb.write(text)
 
     @errors()
     def width(self) -> int:
@@ -314,6 +327,7 @@ class Debugger(core.Debugger):
         # The command tells front ends that use MI, which `switch` does not. What it prints at a terminal comes by `show_frame`.
         with output.quiet():
             gdb.execute(f"thread {chosen.inferior.num}.{chosen.num}")
+        dap.show_selected()
 
     @contextmanager
     def selected(self, thread: core.Thread) -> Iterator[None]:
@@ -337,7 +351,7 @@ class Debugger(core.Debugger):
     @errors()
     def show_frame(self, from_tty: bool = False) -> None:
         # In an event, gdb 18 prints a frame beside the records of MI.
-        gdb.write(gdb.execute("frame", from_tty, to_string=True))
+        self.write(gdb.execute("frame", from_tty, to_string=True))
 
     @errors()
     def is_true(self, expression: str) -> bool:

@@ -6,7 +6,7 @@ import gdb
 
 from openmp_core import Plugin
 
-from . import output
+from . import dap, output
 from .debugger import Debugger, Inferior
 
 
@@ -16,6 +16,8 @@ class Events:
     def __init__(self, debugger: Debugger, plugin: Plugin) -> None:
         self._debugger = debugger
         self._plugin = plugin
+        #: gdb will call `_show`.
+        self._is_soon = False
         events = gdb.events
         events.cont.connect(lambda event: self._ran(event.inferior_thread))
         for name in ("stop", "inferior_call", "memory_changed", "register_changed"):
@@ -23,12 +25,33 @@ class Events:
         # gdb has printed the stop before.
         events.stop.connect(lambda _: output.end_quiet())
         # Behind the count of stops: what the plugin asks then is answered anew.
-        events.stop.connect(lambda event: plugin.stopped(getattr(event, "breakpoints", [])))
+        events.stop.connect(self._stopped)
+        if output.is_front_end():
+            # There is no prompt before which gdb would do this.
+            events.stop.connect(lambda _: self._show())
+            # Threads of a core come without a stop.
+            events.new_thread.connect(lambda _: self._show_soon())
         events.new_objfile.connect(self._new_objfile)
         events.clear_objfiles.connect(self._clear_objfiles)
         events.exited.connect(lambda event: plugin.replaced(debugger.inferior(event.inferior)))
         events.inferior_deleted.connect(lambda event: plugin.removed(debugger.inferior(event.inferior)))
         events.before_prompt.connect(lambda *_: plugin.prompt())
+
+    def _stopped(self, event: gdb.StopEvent) -> None:
+        with self._debugger.in_event():
+            self._plugin.stopped(getattr(event, "breakpoints", []))
+
+    def _show(self) -> None:
+        self._is_soon = False
+        with self._plugin.session.failures.guarded(output.write_later):
+            self._plugin.prompt()
+            gdb.flush()
+
+    def _show_soon(self) -> None:
+        dap.complete_events(self._plugin.stops.reason)
+        if not self._is_soon:
+            self._is_soon = True
+            gdb.post_event(self._show)
 
     def _ran(self, thread: gdb.InferiorThread | None) -> None:
         self._debugger.stops.ran(thread.inferior if thread is not None and thread.is_valid() else None)

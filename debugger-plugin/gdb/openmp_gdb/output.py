@@ -83,13 +83,29 @@ def kept_back() -> Iterator[Kept]:
 
 
 @functools.cache
-def is_front_end() -> bool:
-    """True if this gdb was started for MI or DAP."""
+def protocol() -> str:
+    """The protocol that this gdb was started for: `mi`, `mi2` and so on, or `dap`; empty at a terminal."""
     try:
         words = Path("/proc/self/cmdline").read_text(errors="replace").split("\0")
     except OSError:
-        return True
-    return re.search(r" --?i[a-z]*[= ](mi[0-9]?|dap) ", f" {' '.join(words)} ") is not None
+        return "mi"
+    found = re.search(r" --?i[a-z]*[= ](mi[0-9]?|dap) ", f" {' '.join(words)} ")
+    return found[1] if found else ""
+
+
+def is_front_end() -> bool:
+    """True if a front end uses MI or DAP."""
+    return protocol() != ""
+
+
+def write_later(text: str) -> None:
+    """Prints once gdb has handled the event at hand. Until then, gdb 16 drops what is printed under DAP."""
+
+    def write() -> None:
+        gdb.write(text)
+        gdb.flush()
+
+    gdb.post_event(write)
 
 
 def has_colours() -> bool:

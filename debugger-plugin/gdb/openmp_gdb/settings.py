@@ -8,6 +8,8 @@ from openmp_core import PREFIX
 from openmp_core.names import ThreadNames
 from openmp_core.session import LibraryChoice
 
+from . import output
+
 
 class LibrarySetting(gdb.Parameter):
     """Path of libompd.so; empty: the one beside the plugin.
@@ -33,7 +35,7 @@ class LibrarySetting(gdb.Parameter):
 class NamesSetting(gdb.Parameter):
     """Whether `info threads` names OpenMP's threads by their place: `omp 0.3 (4)` is thread 3 of team 0, which has 4.
 
-    It takes a look at the process at each stop."""
+    It takes a look at the process at each stop. It is on from the start for front ends that use MI or DAP."""
 
     set_doc = "Set whether `info threads` names threads by their place in OpenMP."
     show_doc = "Show whether `info threads` names threads by their place in OpenMP."
@@ -41,7 +43,7 @@ class NamesSetting(gdb.Parameter):
     def __init__(self, names: ThreadNames) -> None:
         self._names = names
         super().__init__(f"{PREFIX} thread-names", gdb.COMMAND_DATA, gdb.PARAM_BOOLEAN)
-        self.value = False
+        self.value = names.enabled = output.is_front_end()
 
     def get_set_string(self) -> str:
         self._names.enable(bool(self.value))
