@@ -15,10 +15,10 @@ _parent = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _folders = [_parent] if os.path.isdir(os.path.join(_parent, "openmp_core")) else [os.path.dirname(_parent)]
 sys.path[:0] = [folder for folder in _folders if folder not in sys.path]
 
-from . import commands, frames, hooks  # noqa: E402 - they find the core by the path above
+from . import commands, dap, frames, hooks  # noqa: E402 - they find the core by the path above
 from .adapter import Adapter, adapter_of  # noqa: E402
 
-__all__ = ["Adapter", "adapter_of", "hooks"]
+__all__ = ["Adapter", "adapter_of", "dap", "hooks"]
 
 
 def __lldb_init_module(debugger: Any, _internal: Any) -> None:

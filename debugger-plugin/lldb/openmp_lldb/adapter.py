@@ -25,6 +25,8 @@ class Adapter:
         self.debugger.session = self.plugin.session
         self.turn = self.debugger.turn
         self.events = Events(self.debugger, self.plugin)
+        #: The targets whose frames LLDB asks about, for editors.
+        self.recognizing: set[int] = set()
 
     @staticmethod
     def make(debugger: Any) -> Adapter:

@@ -6,6 +6,7 @@ Nothing is written to the process. No text from the process becomes a command or
 from __future__ import annotations
 
 import shlex
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from openmp_core.errors import CommandError, DebuggerError
 from openmp_core.expressions import Expression
 from openmp_core.session import Session
 
-from . import running
+from . import editor, running
 from .breakpoints import Breakpoint
 from .code import Code
 from .inferior import Inferior, Targets, Thread, file_of, native, real_name
@@ -97,6 +98,9 @@ class Debugger(core.Debugger):
         self.turn = Turn()
         #: How often a command has let a process run.
         self.ran = 0
+        #: The last stop at which a process stays, by `stop_of`. The event is set then.
+        self.stayed_at: tuple[int, int] | None = None
+        self.stayed = threading.Event()
 
     # The user.
 
@@ -104,7 +108,8 @@ class Debugger(core.Debugger):
         self.output.write(text)
 
     def width(self) -> int:
-        return int(self.lldb.GetTerminalWidth())
+        # An editor wraps lines itself.
+        return 0 if editor.is_here() else int(self.lldb.GetTerminalWidth())
 
     def has_colours(self) -> bool:
         return bool(self.lldb.GetUseColor()) and self.output.is_terminal()

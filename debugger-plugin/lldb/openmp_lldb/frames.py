@@ -34,8 +34,12 @@ class Shown(NamedTuple):
     is_shown: bool
     #: What is known of it.
     note: str = ""
+    #: What stands for the name of its function, with what is known.
+    name: str = ""
     #: Lines behind it.
     behind: Sequence[str] = ()
+    #: It is the runtime's, and called by the program, or calls it.
+    is_inside: bool = False
 
 
 AS_IT_IS = Shown(True)
@@ -87,11 +91,13 @@ class Backtraces:
             # The innermost frame is where the thread is, the outermost where it began.
             stands = numbers[0] if numbers[0] == 0 else numbers[-1]
             for number, frame in zip(numbers, row.frames):
-                called = None if real_name(frame.GetFunctionName()) else row.called
+                own = real_name(frame.GetFunctionName())
+                called = None if own else row.called
                 notes = ", ".join(note for note in (called, row.note) if note and number == stands)
-                found[number] = Shown(number == stands, f"[{notes}]" if notes else "")
+                name = row.title(own) if number == stands else ""
+                found[number] = Shown(number == stands, f"[{notes}]" if notes else "", name, is_inside=number > 0)
         elif isinstance(row, core.Body):
-            found[int(row.frame.GetFrameID())] = Shown(True, f"[{row.label}]")
+            found[int(row.frame.GetFrameID())] = Shown(True, f"[{row.label}]", row.label)
         elif isinstance(row, core.Elsewhere):
             last = int(row.last.GetFrameID())
             place = f" at {row.file.rpartition('/')[2]}:{row.line}" if row.file else ""
@@ -123,20 +129,30 @@ def line(frame: Any, _internal: Any) -> str:
     own = plain(frame, backtraces.before if backtraces is not None else "")
     if adapter is None or backtraces is None:
         return own
-    shown = AS_IT_IS
-    # Another thread of LLDB's may be in the middle of a command.
-    with adapter.turn.if_free() as is_free:
-        if is_free:
-            try:
-                shown = backtraces.shown(frame)
-            except Exception as failure:
-                # To print it here would be in the middle of a backtrace; `openmp doctor` shows it.
-                adapter.plugin.session.failures.note(failure)
+    shown = shown_of(frame)
     selected = frame.GetThread().GetSelectedFrame()
     if not shown.is_shown and selected.GetFrameID() != frame.GetFrameID():
         return ""
     note = f" {printable(shown.note)}" if shown.note else ""
     return own.rstrip("\n") + note + "\n" + lines(shown.behind)
+
+
+def shown_of(frame: Any) -> Shown:
+    """How a frame is shown; as it is if that cannot be found out now."""
+    target = frame.GetThread().GetProcess().GetTarget()
+    adapter = adapter_of(target)
+    backtraces = _backtraces.get(target.GetDebugger().GetID())
+    if adapter is None or backtraces is None:
+        return AS_IT_IS
+    # Another thread of LLDB's may be in the middle of a command.
+    with adapter.turn.if_free() as is_free:
+        if is_free:
+            try:
+                return backtraces.shown(frame)
+            except Exception as failure:
+                # To print it here would be in the middle of a backtrace; `openmp doctor` shows it.
+                adapter.plugin.session.failures.note(failure)
+    return AS_IT_IS
 
 
 def lines(texts: Sequence[str]) -> str:

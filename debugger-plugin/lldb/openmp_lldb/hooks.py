@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .adapter import adapter_of
+from .breakpoints import stop_of
 
 
 class StopHook:
@@ -20,4 +21,7 @@ class StopHook:
         if adapter is not None:
             with adapter.turn.taken(), adapter.debugger.output.to(stream.Print), adapter.guarded():
                 stays = adapter.events.stopped(context)
+            if stays:
+                adapter.debugger.stayed_at = stop_of(context.GetProcess())
+                adapter.debugger.stayed.set()
         return stays

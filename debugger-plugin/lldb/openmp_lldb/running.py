@@ -15,22 +15,25 @@ import lldb
 from openmp_core.debugger import Stopped
 from openmp_core.errors import DebuggerError
 
-from .breakpoints import hit_now
+from . import editor
+from .breakpoints import hit_now, stop_of
 from .inferior import is_alive
 
 if TYPE_CHECKING:
     from .debugger import Debugger
 
 
+#: States of a process that has ended.
+ENDED = (lldb.eStateExited, lldb.eStateDetached, lldb.eStateInvalid)
 #: More bytes than the C library's `struct sigaction` has.
 SIGACTION = 512
 
 
 @contextmanager
-def synchronously(debugger: Any) -> Iterator[None]:
-    """Has LLDB wait until the process stops."""
+def waiting(debugger: Any, waits: bool) -> Iterator[None]:
+    """Has LLDB wait until the process stops, or not."""
     before = debugger.GetAsync()
-    debugger.SetAsync(False)
+    debugger.SetAsync(not waits)
     try:
         yield
     finally:
@@ -96,10 +99,36 @@ def go_on(debugger: Debugger) -> bool:
 def let_run(debugger: Debugger, process: Any) -> None:
     """Lets a process run until it stops."""
     debugger.ran += 1
-    with synchronously(debugger.lldb), debugger.turn.given_back(), interruptible(process):
-        error = process.Continue()
+    if editor.is_here() and not editor.can_show_anew():
+        error = run_beside(debugger, process)
+    else:
+        with waiting(debugger.lldb, True), debugger.turn.given_back(), interruptible(process):
+            error = process.Continue()
+        editor.show_anew(debugger.lldb)
     if error.Fail():
         raise DebuggerError(error.GetCString() or "The process does not continue.")
+
+
+def run_beside(debugger: Debugger, process: Any) -> Any:
+    """Lets a process run while another thread of LLDB's follows it, and reports it to an editor."""
+    before = stop_of(process)
+    debugger.stayed_at = None
+    with waiting(debugger.lldb, False), debugger.turn.given_back():
+        error = process.Continue()
+        while error.Success() and not stands(debugger, process, before):
+            debugger.stayed.wait(editor.INTERVAL)
+            debugger.stayed.clear()
+    return error
+
+
+def stands(debugger: Debugger, process: Any, before: tuple[int, int]) -> bool:
+    """True if a process has stopped since the stop `before`, and stays so, or has ended."""
+    if debugger.stayed_at not in (None, before):
+        return True
+    # LLDB calls no hook if it has interrupted the process, nor if that has ended.
+    state = process.GetState()
+    is_new = state == lldb.eStateStopped and stop_of(process) != before
+    return state in ENDED or (is_new and all(is_interrupted(thread) for thread in process))
 
 
 def tell(debugger: Debugger, process: Any) -> None:
