@@ -11,7 +11,9 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use test_programs::{Launch, Running, Skip, Truth, await_all_blocked, await_asleep};
 
+pub mod dap;
 pub mod lldb;
+pub mod mi;
 mod situation;
 
 pub use situation::{Release, SITUATIONS, Situation, releases, started};
@@ -39,14 +41,15 @@ pub struct GdbRelease {
     pub version: u32,
 }
 
-/// The gdb of this machine, and those that `ci/fetch gdb` gets; says on standard error why others are missing.
+/// The gdb of this machine, and those that `ci/fetch gdb` gets, the oldest last; says on standard error why others are missing.
 pub fn gdbs() -> Vec<GdbRelease> {
     let runtimes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/runtimes");
     let mut found = Vec::new();
-    for command in [PathBuf::from("gdb"), runtimes.join("gdb-trixie/gdb"), runtimes.join("gdb-sid/gdb")] {
+    let others = ["gdb-trixie/gdb", "gdb-sid/gdb", "gdb-bullseye/gdb"].map(|name| runtimes.join(name));
+    for command in std::iter::once(PathBuf::from("gdb")).chain(others) {
         match version_of(&command) {
             Ok(version) => found.push(GdbRelease { command, version }),
-            Err(why) => Skip::because(format!("{why}; \"ci/fetch gdb\" gets newer ones")).show(),
+            Err(why) => Skip::because(format!("{why}; \"ci/fetch gdb\" gets others")).show(),
         }
     }
     found

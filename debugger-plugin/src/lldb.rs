@@ -22,6 +22,8 @@ pub struct LldbRelease {
     pub command: PathBuf,
     /// The `lldb-server` that belongs to it, if it is here.
     pub server: Option<PathBuf>,
+    /// The program that serves editors, if it is here.
+    pub dap: Option<PathBuf>,
     /// 19 for 19.1.7.
     pub version: u32,
 }
@@ -55,17 +57,17 @@ fn release(command: &Path) -> Result<LldbRelease, String> {
     let Some(version) = version else {
         return Err(format!("{} has no Python: {text}{}", command.display(), String::from_utf8_lossy(&done.stderr)));
     };
-    let server = match command.parent().filter(|folder| folder.is_absolute()) {
-        Some(folder) => folder.join("lldb-server"),
-        None => PathBuf::from(format!("lldb-server-{version}")),
+    let beside = |name: &str| match command.parent().filter(|folder| folder.is_absolute()) {
+        Some(folder) => folder.join(name),
+        None => PathBuf::from(format!("{name}-{version}")),
     };
-    let is_here = Command::new(&server)
-        .arg("version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|done| done.success());
-    Ok(LldbRelease { command: command.to_owned(), server: is_here.then_some(server), version })
+    let answers = |program: PathBuf, argument: &str| {
+        let mut command = Command::new(&program);
+        command.arg(argument).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|done| done.success()).then_some(program)
+    };
+    let (server, dap) = (answers(beside("lldb-server"), "version"), answers(beside("lldb-dap"), "--help"));
+    Ok(LldbRelease { command: command.to_owned(), server, dap, version })
 }
 
 /// The plugin as it lies in the source tree.
@@ -255,7 +257,8 @@ impl Drop for Process {
 /// An `lldb-server` that is attached to a process.
 #[derive(Debug)]
 pub struct Server {
-    port: u16,
+    /// Where it can be connected to, on this machine.
+    pub port: u16,
     _process: Process,
 }
 
