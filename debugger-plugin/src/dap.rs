@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use test_programs::Skip;
 
@@ -13,7 +15,7 @@ use crate::lldb::{self, LldbRelease};
 use crate::{GdbRelease, plugin};
 
 /// After so many seconds a debugger is ended that does not end by itself.
-const LONGEST: &str = "120";
+const LONGEST: &str = "60";
 /// gdb speaks the protocol from this version on.
 pub const FIRST_GDB: u32 = 14;
 /// LLDB has names of threads and frames by formats from this version on.
@@ -53,6 +55,9 @@ pub struct Dap {
     output: BufReader<ChildStdout>,
     sequence: i64,
     events: VecDeque<Value>,
+    answers: VecDeque<Value>,
+    /// What was printed and not waited for yet. It comes by another way than stops.
+    text: String,
     /// Commands that LLDB runs at its start.
     init: Vec<String>,
 }
@@ -98,7 +103,8 @@ impl Dap {
         let mut child = command.spawn().context("starting a debugger for an editor")?;
         let input = child.stdin.take().context("its input")?;
         let output = BufReader::new(child.stdout.take().context("its output")?);
-        let mut dap = Dap { adapter, child, input, output, sequence: 0, events: VecDeque::new(), init };
+        let (events, answers) = (VecDeque::new(), VecDeque::new());
+        let mut dap = Dap { adapter, child, input, output, sequence: 0, events, answers, text: String::new(), init };
         let client = json!({"adapterID": "test", "linesStartAt1": true, "supportsInvalidatedEvent": true});
         dap.request("initialize", &client)?;
         Ok(dap)
@@ -124,7 +130,7 @@ impl Dap {
         // LLDB announces this within the request to attach.
         let attaching = self.send("attach", &arguments)?;
         self.event("initialized")?;
-        // LLDB up to 19 has answered by now, gdb answers behind the next request.
+        // LLDB up to 19 has answered by now. Others answer behind the next request.
         let configuring = self.send("configurationDone", &json!({}))?;
         let mut waiting = vec![attaching, configuring];
         while !waiting.is_empty() {
@@ -163,14 +169,26 @@ impl Dap {
         serde_json::from_slice(&body).with_context(|| String::from_utf8_lossy(&body).into_owned())
     }
 
-    /// The next answer; events before it are kept.
+    /// Keeps the next message.
+    fn keep(&mut self) -> Result<()> {
+        let message = self.message()?;
+        match message["type"].as_str() {
+            Some("response") => self.answers.push_back(message),
+            Some("event") if message["event"] == "output" => {
+                self.text += message["body"]["output"].as_str().unwrap_or_default();
+            }
+            Some("event") => self.events.push_back(message),
+            _ => bail!("neither answer nor event: {message}"),
+        }
+        Ok(())
+    }
+
+    /// The next answer.
     fn answer(&mut self) -> Result<Value> {
         loop {
-            let message = self.message()?;
-            match message["type"].as_str() {
-                Some("response") => return Ok(message),
-                Some("event") => self.events.push_back(message),
-                _ => bail!("neither answer nor event: {message}"),
+            match self.answers.pop_front() {
+                Some(answer) => return Ok(answer),
+                None => self.keep()?,
             }
         }
     }
@@ -198,22 +216,20 @@ impl Dap {
                     return Ok(event["body"].take());
                 }
             }
-            let message = self.message().with_context(|| format!("waiting for the event {name}"))?;
-            self.events.push_back(message);
+            self.keep()
+                .with_context(|| format!("{:?}: waiting for the event {name}; printed: {}", self.adapter, self.text))?;
         }
     }
 
-    /// Text that was printed, up to and with a line that contains a part. Other events are dropped.
+    /// What was printed since the last call, once it contains a part.
     ///
     /// # Errors
     /// If the debugger ends before.
     pub fn printed(&mut self, part: &str) -> Result<String> {
-        let mut text = String::new();
-        while !text.contains(part) {
-            let event = self.event("output").with_context(|| text.clone())?;
-            text += event["output"].as_str().unwrap_or_default();
+        while !self.text.contains(part) {
+            self.keep().with_context(|| format!("waiting for {part}: {}", self.text))?;
         }
-        Ok(text)
+        Ok(std::mem::take(&mut self.text))
     }
 
     /// The names of events that have come and were not asked for, which are dropped.
@@ -279,15 +295,22 @@ impl Dap {
 
 impl Drop for Dap {
     fn drop(&mut self) {
-        // Both fail only when it was reaped already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        end(&mut self.child);
     }
 }
 
-/// A command that is killed after a while.
+/// Ends what [`limited`] runs, and waits for its end. What limits it ends it when it gets this signal.
+pub(crate) fn end(child: &mut Child) {
+    // Both fail only when it was reaped already.
+    if let (Ok(None), Ok(pid)) = (child.try_wait(), i32::try_from(child.id())) {
+        let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+    }
+    let _ = child.wait();
+}
+
+/// A command that is ended after a while.
 pub(crate) fn limited(program: &Path) -> Command {
     let mut command = Command::new("timeout");
-    command.args(["--signal=KILL", "--foreground", LONGEST]).arg(program);
+    command.args(["--kill-after=1", "--foreground", LONGEST]).arg(program);
     command
 }

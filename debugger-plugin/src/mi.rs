@@ -6,8 +6,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::dap::limited;
+use crate::dap::{end, limited};
 use crate::{GdbRelease, plugin};
+
+/// What gdb prints when it takes a command.
+const PROMPT: &str = "(gdb)";
 
 /// A gdb that serves a front end. It is killed when this is dropped.
 #[derive(Debug)]
@@ -40,19 +43,24 @@ impl Mi {
         Ok(Mi { child, input, output, number: 0, records: Vec::new() })
     }
 
-    /// The next record. A line that is none would break the protocol, and so would escape sequences.
+    /// The next record, or the prompt. A line that is none would break the protocol, and so would escape sequences.
     fn record(&mut self) -> Result<String> {
-        loop {
-            let mut line = String::new();
-            ensure!(self.output.read_line(&mut line)? > 0, "gdb has ended: {:#?}", self.records);
-            let line = line.trim_end().to_owned();
-            let kind = line.trim_start_matches(|one: char| one.is_ascii_digit());
-            ensure!(kind.starts_with(['~', '&', '@', '^', '*', '+', '=', '(']), "{line:?} is no record");
-            ensure!(!line.contains("\\033["), "escape sequences: {line}");
-            if !line.starts_with("(gdb)") {
-                return Ok(line);
-            }
+        let mut line = String::new();
+        ensure!(self.output.read_line(&mut line)? > 0, "gdb has ended: {:#?}", self.records);
+        let line = line.trim_end().to_owned();
+        let kind = line.trim_start_matches(|one: char| one.is_ascii_digit());
+        ensure!(kind.starts_with(['~', '&', '@', '^', '*', '+', '=']) || line == PROMPT, "{line:?} is no record");
+        ensure!(!line.contains("\\033["), "escape sequences: {line}");
+        Ok(line)
+    }
+
+    /// Keeps a record, or adds what was printed to a text.
+    fn keep(&mut self, record: String, text: &mut String) -> Result<()> {
+        match record.strip_prefix('~') {
+            Some(printed) => *text += &plain(printed)?,
+            None => self.records.push(record),
         }
+        Ok(())
     }
 
     /// Executes a command of MI: its result, and the text that gdb has printed meanwhile.
@@ -72,10 +80,7 @@ impl Mi {
                 ensure!(!result.starts_with("error"), "{command}: {result}");
                 return Ok((result.to_owned(), text));
             }
-            match record.strip_prefix('~') {
-                Some(printed) => text += &plain(printed)?,
-                None => self.records.push(record),
-            }
+            self.keep(record, &mut text)?;
         }
     }
 
@@ -84,7 +89,15 @@ impl Mi {
     /// # Errors
     /// If the command fails.
     pub fn console(&mut self, command: &str) -> Result<String> {
-        Ok(self.command(&format!("-interpreter-exec console {command:?}"))?.1)
+        let (result, mut text) = self.command(&format!("-interpreter-exec console {command:?}"))?;
+        // A command that has let the process run is over at the second prompt.
+        let mut prompts = if result.starts_with("running") { 2 } else { 0 };
+        while prompts > 0 {
+            let record = self.record().with_context(|| format!("{command}: {text}"))?;
+            prompts -= i32::from(record == PROMPT);
+            self.keep(record, &mut text)?;
+        }
+        Ok(text)
     }
 
     /// The next record that begins so, and the text before it. Other records before it are dropped.
@@ -101,10 +114,7 @@ impl Mi {
                 return Ok((record, text));
             }
             let record = self.record().with_context(|| format!("waiting for {begin}"))?;
-            match record.strip_prefix('~') {
-                Some(printed) => text += &plain(printed)?,
-                None => self.records.push(record),
-            }
+            self.keep(record, &mut text)?;
         }
     }
 
@@ -122,9 +132,7 @@ impl Mi {
 
 impl Drop for Mi {
     fn drop(&mut self) {
-        // Both fail only when it was reaped already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        end(&mut self.child);
     }
 }
 

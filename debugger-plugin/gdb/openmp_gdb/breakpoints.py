@@ -92,7 +92,7 @@ class Breakpoint(gdb.Breakpoint):
             super().__init__(f"*${FUNCTION}({self._place:#x})", gdb.BP_BREAKPOINT, internal=True)
         by_number[self.number] = self
         # In MI, a silent stop has no reason, frame and thread.
-        self.silent = not output.can_be_quiet()
+        self.silent = not output.can_be_quiet() and not output.is_front_end()
 
     @errors()
     def delete(self) -> None:

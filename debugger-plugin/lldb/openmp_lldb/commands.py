@@ -102,9 +102,10 @@ def run(adapter: Adapter, context: Any, result: Any, action: Callable[[], None])
     error = ""
     process = debugger.selections.target().GetProcess()
     was_there, ran = is_alive(process), debugger.ran
-    with debugger.output.to(texts.append):
+    # First the turn: another thread of LLDB's, which prints a stop, may have set where texts go.
+    with adapter.turn.taken(), debugger.output.to(texts.append):
         try:
-            with adapter.turn.taken(), debugger.selections.of(context):
+            with debugger.selections.of(context):
                 # The user may have changed memory or registers, of which LLDB does not tell.
                 debugger.targets.changes += 1
                 adapter.events.look()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import editor
 from .adapter import adapter_of
 from .breakpoints import stop_of
 
@@ -19,7 +20,10 @@ class StopHook:
         adapter = adapter_of(context.GetTarget())
         stays = True
         if adapter is not None:
-            with adapter.turn.taken(), adapter.debugger.output.to(stream.Print), adapter.guarded():
+            # Up to LLDB 19, an editor gets what is in the stream with the next output, if ever.
+            is_late = editor.is_here() and not editor.can_show_anew()
+            sink = adapter.debugger.output.now if is_late else stream.Print
+            with adapter.turn.taken(), adapter.debugger.output.to(sink), adapter.guarded():
                 stays = adapter.events.stopped(context)
             if stays:
                 adapter.debugger.stayed_at = stop_of(context.GetProcess())

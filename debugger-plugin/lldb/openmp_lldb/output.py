@@ -22,6 +22,12 @@ class Output:
             # LLDB shows what its Python prints.
             print(text, end="", flush=True)
 
+    def now(self, text: str) -> None:
+        """Prints at once to where LLDB prints."""
+        file = self._debugger.GetOutputFile()
+        file.Write(text.encode())
+        file.Flush()
+
     @contextmanager
     def to(self, sink: Callable[[str], object]) -> Iterator[None]:
         """Has texts go there meanwhile."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .debugger import Debugger
 
 
+#: A thread with such a reason has not stopped the process.
+NO_REASONS = (lldb.eStopReasonNone, lldb.eStopReasonInvalid)
 #: States of a process that has ended.
 ENDED = (lldb.eStateExited, lldb.eStateDetached, lldb.eStateInvalid)
 #: More bytes than the C library's `struct sigaction` has.
@@ -127,8 +129,11 @@ def stands(debugger: Debugger, process: Any, before: tuple[int, int]) -> bool:
         return True
     # LLDB calls no hook if it has interrupted the process, nor if that has ended.
     state = process.GetState()
-    is_new = state == lldb.eStateStopped and stop_of(process) != before
-    return state in ENDED or (is_new and all(is_interrupted(thread) for thread in process))
+    if state != lldb.eStateStopped or stop_of(process) == before:
+        return state in ENDED
+    reasons = [thread.GetStopReason() for thread in process]
+    # Without a reason, LLDB is about to let the process run again.
+    return any(reason not in NO_REASONS for reason in reasons) and all(is_interrupted(thread) for thread in process)
 
 
 def tell(debugger: Debugger, process: Any) -> None:
@@ -172,4 +177,4 @@ def is_interrupted(thread: Any) -> bool:
     if reason == lldb.eStopReasonSignal:
         signals = thread.GetProcess().GetUnixSignals()
         return bool(thread.GetStopReasonDataAtIndex(0) == signals.GetSignalNumberFromName("SIGSTOP"))
-    return reason in (lldb.eStopReasonNone, lldb.eStopReasonInvalid, getattr(lldb, "eStopReasonInterrupt", None))
+    return reason in (*NO_REASONS, getattr(lldb, "eStopReasonInterrupt", None))
