@@ -120,6 +120,7 @@ impl Dap {
             // As `docs/editors.md` says.
             arguments["customThreadFormat"] = json!("${script.thread:openmp_lldb.dap.thread}");
             arguments["customFrameFormat"] = json!("${script.frame:openmp_lldb.dap.frame}");
+            arguments["commandEscapePrefix"] = json!("");
         }
         match target {
             Target::Pid(pid) => arguments["pid"] = json!(pid),
@@ -242,13 +243,15 @@ impl Dap {
     /// # Errors
     /// If the command fails.
     pub fn console(&mut self, command: &str, frame: Option<i64>) -> Result<String> {
-        // LLDB takes a line for an expression otherwise.
+        // LLDB takes a line for an expression otherwise, unless there is an empty prefix for commands.
         let expression = match self.adapter {
-            Adapter::Gdb(_) => command.to_owned(),
-            Adapter::Lldb(_) => format!("`{command}"),
+            Adapter::Lldb(version) if version < FIRST_LLDB_WITH_FORMATS => format!("`{command}"),
+            _ => command.to_owned(),
         };
         let mut arguments = json!({"expression": expression, "context": "repl"});
         if let Some(frame) = frame {
+            // By this LLDB knows which frame its user selects.
+            self.request("scopes", &json!({"frameId": frame}))?;
             arguments["frameId"] = json!(frame);
         }
         let body = self.request("evaluate", &arguments)?;

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 NO_REASONS = (lldb.eStopReasonNone, lldb.eStopReasonInvalid)
 #: States of a process that has ended.
 ENDED = (lldb.eStateExited, lldb.eStateDetached, lldb.eStateInvalid)
+#: Seconds after which a process that still runs is interrupted again.
+AGAIN = 2.0
 #: More bytes than the C library's `struct sigaction` has.
 SIGACTION = 512
 
@@ -151,9 +153,12 @@ def run_for(debugger: Debugger, process: Any, seconds: float) -> Stopped:
     over, sent = threading.Event(), threading.Event()
 
     def interrupt() -> None:
-        if not over.wait(seconds):
+        wait = seconds
+        # An interrupt is lost that comes before LLDB lets the process run.
+        while not over.wait(wait):
             sent.set()
             process.SendAsyncInterrupt()
+            wait = AGAIN
 
     timer = threading.Thread(target=interrupt, daemon=True)
     timer.start()

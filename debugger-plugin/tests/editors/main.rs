@@ -3,3 +3,4 @@
 mod common;
 mod dap;
 mod mi;
+mod transcripts;

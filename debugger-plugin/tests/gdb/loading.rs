@@ -201,3 +201,55 @@ fn through_links_it_finds_the_library_beside_the_files() {
     let text = doctor(gdb, &links);
     assert!(text.contains(&format!("from {}", installed.display())), "{text}");
 }
+
+/// gef changes settings of gdb, the selection and what is printed at stops. The plugin does its work beside it.
+#[test]
+fn beside_gef() {
+    let gef = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/runtimes/gef/gef.py");
+    if !gef.is_file() {
+        return Skip::because("gef is not here; \"ci/fetch gdb\" gets it").show();
+    }
+    if !has_gdb() {
+        return;
+    }
+    let program = build("begin_end", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
+    let launch = Launch::new(&program, Runtime::Libgomp, Env::Settled);
+    let home = tempfile::tempdir().expect("a directory");
+    let input = home.path().join("in");
+    std::fs::write(&input, "g").expect("a file");
+    let mut gdb = Gdb::bare().variable("HOME", Some(home.path())).variable("TERM", Some("xterm"));
+    for (name, value) in launch.environment().expect("the runtime is here") {
+        gdb = gdb.variable(name, value);
+    }
+    let printed = gdb
+        .on(&program.path)
+        .first(format!("source {}", gef.display()))
+        .first(format!("source {}", debugger_plugin::plugin().display()))
+        .first(format!("set openmp library {}", library().join("libompd.so").display()))
+        .first("gef config context.enable False")
+        .first("break main")
+        .first(format!("run < {} > /dev/null", input.display()))
+        .run(&[
+            "gef config context.clear_screen",
+            "openmp break parallel-begin",
+            "continue",
+            "openmp delete",
+            "openmp step",
+            "openmp threads",
+            "bt",
+            "openmp thread 0.0",
+            "openmp print -all regions",
+            "kill",
+        ])
+        .expect("gdb runs");
+    let what = format!("{printed:#?}");
+    // gef is there.
+    assert!(printed[0].contains("context.clear_screen"), "{what}");
+    assert!(printed[1].contains("Stop 1  parallel-begin") && printed[2].contains("A parallel region begins"), "{what}");
+    assert!(printed[4].contains("begin_end.c:"), "{what}");
+    assert!(printed[5].contains("0/2  1      implicit"), "{what}");
+    assert!(printed[6].contains("#pragma omp parallel in "), "{what}");
+    assert!(printed[7].contains("thread 0 of 2 in team 0"), "{what}");
+    // gef has numbers printed in base 16.
+    assert!(printed[8].contains("0.0 ") && printed[8].contains("0.1 ") && printed[8].contains("0x"), "{what}");
+}
