@@ -15,8 +15,10 @@ pub mod dap;
 pub mod lldb;
 pub mod mi;
 mod situation;
+mod steps;
 
 pub use situation::{Release, SITUATIONS, Situation, releases, started};
+pub use steps::Steps;
 
 /// Arguments of a program that writes what it says of itself to the pipe of [`Gdb::launched`].
 pub const TO_PIPE: &str = ">&3";

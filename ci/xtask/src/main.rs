@@ -6,6 +6,7 @@ mod bench;
 mod budget;
 mod compare_builds;
 mod coverage;
+mod debuggers;
 #[cfg(test)]
 mod house;
 mod layout;
@@ -34,6 +35,8 @@ enum Task {
     CompareBuilds(compare_builds::Arguments),
     /// The table of what OMPT and OMPD describe, and what of it works.
     Coverage(coverage::Arguments),
+    /// What the plugins can do in each release of gdb and LLDB (start it with `ci/debugger-table`).
+    DebuggerTable(debuggers::Arguments),
     /// Layout profiles.
     #[command(subcommand)]
     Layout(layout::Task),
@@ -51,6 +54,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Budget(arguments) => budget::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::CompareBuilds(arguments) => compare_builds::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Coverage(arguments) => coverage::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Task::DebuggerTable(arguments) => debuggers::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Layout(task) => layout::run(&task),
         Task::PluginTable(arguments) => plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Matrix(arguments) => matrix::run(&arguments).map(|()| ExitCode::SUCCESS),

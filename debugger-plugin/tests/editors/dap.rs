@@ -4,11 +4,11 @@ use std::path::Path;
 
 use debugger_plugin::dap::{Adapter, Dap, FIRST_LLDB_WITH_FORMATS, FIRST_LLDB_WITH_INVALIDATED, Target};
 use debugger_plugin::lldb::{LldbRelease, Server, lldbs};
-use debugger_plugin::{GdbRelease, gdbs, has_server};
+use debugger_plugin::{GdbRelease, Steps, gdbs, has_server};
 use serde_json::{Value, json};
 use test_programs::{Skip, gcore};
 
-use crate::common::{Steps, has_gdb, library};
+use crate::common::{has_gdb, library};
 
 /// A debugger that can serve an editor.
 enum Release {
@@ -108,7 +108,7 @@ fn run(dap: &mut Dap, process: &Steps) {
     let stop = dap.console("openmp break parallel-begin", None).expect("an answer");
     assert!(stop.contains("Stop 1  parallel-begin  (1 place; 0 hits)"), "{what:?}: {stop}");
     dap.drained();
-    process.release();
+    process.release().expect("it reads");
     dap.request("continue", &json!({"threadId": threads[0].0})).expect("it continues");
     let stopped = dap.event("stopped").expect("it stops");
     assert_eq!(stopped["reason"], "breakpoint", "{what:?}: {stopped}");
@@ -157,21 +157,21 @@ fn twelve_steps_on_a_process() {
     for release in Release::all() {
         let Some(mut dap) = release.start() else { continue };
         let what = dap.adapter;
-        let process = Steps::hanging();
+        let process = Steps::hanging().expect("it hangs");
         let stopped = dap.attach(&process.program, Target::Pid(process.pid)).expect("it attaches");
         assert!(["attach", "entry", "exception"].contains(&stopped["reason"].as_str().expect("a reason")), "{stopped}");
         let text = without_ids(&look(&mut dap), process.pid);
         assert_eq!(said.get_or_insert(text.clone()), &text, "{what:?}: all debuggers say the same");
         run(&mut dap, &process);
         dap.detach().expect("it detaches");
-        process.is_left_alone();
+        process.is_left_alone().expect("nothing is left");
     }
 }
 
 /// Steps 11 and 12: the same in a core, and by a server.
 #[test]
 fn a_core_and_a_remote_process() {
-    let process = Steps::hanging();
+    let process = Steps::hanging().expect("it hangs");
     let directory = tempfile::tempdir().expect("a directory");
     let core = match gcore(process.pid, directory.path()).expect("gcore runs") {
         Ok(core) => Some(core),
@@ -186,7 +186,7 @@ fn a_core_and_a_remote_process() {
         }
         remotely(&release, &process).unwrap_or_else(|skip| skip.show());
     }
-    process.is_left_alone();
+    process.is_left_alone().expect("nothing is left");
 }
 
 fn remotely(release: &Release, process: &Steps) -> Result<(), Skip> {

@@ -1,9 +1,9 @@
 //! The same by GDB/MI, which cpptools and others use.
 
-use debugger_plugin::gdbs;
 use debugger_plugin::mi::Mi;
+use debugger_plugin::{Steps, gdbs};
 
-use crate::common::{Steps, has_gdb, library};
+use crate::common::{has_gdb, library};
 
 /// From this version on, gdb reports a thread to MI that a command of its console selects.
 const FIRST_WITH_SELECTIONS: u32 = 12;
@@ -15,7 +15,7 @@ fn the_steps_in_every_gdb() {
     }
     for release in gdbs() {
         let what = format!("gdb {}", release.version);
-        let process = Steps::hanging();
+        let process = Steps::hanging().expect("it hangs");
         let mut mi = Mi::start(&release, &library()).expect("gdb starts");
         mi.command(&format!("-file-exec-and-symbols {:?}", process.program)).expect("the program");
         mi.command("-enable-frame-filters").expect("frame filters");
@@ -40,7 +40,7 @@ fn the_steps_in_every_gdb() {
         let printed = mi.console("openmp print -all mine").expect("an answer");
         assert!(printed.contains("10\n") && printed.contains("11\n"), "{what}: {printed}");
         mi.console("openmp break parallel-begin").expect("an answer");
-        process.release();
+        process.release().expect("it reads");
         mi.command("-exec-continue --all").or_else(|_| mi.command("-exec-continue")).expect("it continues");
         let (stopped, _) = mi.until("*stopped").expect("it stops");
         assert!(stopped.contains("reason=\"breakpoint-hit\"") && stopped.contains("thread-id="), "{what}: {stopped}");
@@ -51,6 +51,6 @@ fn the_steps_in_every_gdb() {
         assert!(found.contains("DEADLOCK") && found.contains("lock locks[1]"), "{what}: {found}");
         mi.command("-target-detach").expect("it detaches");
         mi.finish().expect("gdb ends");
-        process.is_left_alone();
+        process.is_left_alone().expect("nothing is left");
     }
 }

@@ -4,6 +4,7 @@
 use std::io::{BufRead as _, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
+use debugger_plugin::dap::{Dap, FIRST_GDB, Target};
 use debugger_plugin::{Gdb, newest, plugin};
 use serde_json::Value;
 use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build, compare, native_combinations};
@@ -414,75 +415,25 @@ fn debug_adapter() {
     if !has_gdb() {
         return;
     }
-    let release = match newest(14) {
+    let release = match newest(FIRST_GDB) {
         Ok(release) => release,
         Err(skip) => return skip.show(),
     };
     for (toolchain, runtime) in native() {
         let program = build("nested", toolchain, Opt::O0, &[]).expect("the program builds");
         let running = Running::start(&program, runtime, Env::Settled).expect("the program starts");
-        let mut gdb = Command::new(&release.command)
-            .args(["-nx", "-q", "-i", "dap", "-ex", &format!("source {}", plugin().display())])
-            .args(["-ex", &format!("set openmp library {}", library().join("libompd.so").display())])
-            .args(["-ex", "set style enabled on"])
-            // Otherwise gdb has no colours at all.
-            .env("TERM", "xterm-256color")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("gdb starts");
-        let mut input = gdb.stdin.take().expect("its input");
-        let mut output = std::io::BufReader::new(gdb.stdout.take().expect("its output"));
-        let mut number = 0;
-        // Answers may come in another order: `attach` is answered after `configurationDone` since gdb 16.
-        let mut ask = |requests: &[(&str, Value)]| {
-            let mut waiting = std::collections::BTreeMap::new();
-            for (command, arguments) in requests {
-                number += 1;
-                let request =
-                    serde_json::json!({"seq": number, "type": "request", "command": command, "arguments": arguments})
-                        .to_string();
-                write!(input, "Content-Length: {}\r\n\r\n{request}", request.len()).expect("it reads");
-                waiting.insert(number, *command);
-            }
-            let mut last = Value::Null;
-            while !waiting.is_empty() {
-                let mut length = 0;
-                loop {
-                    let mut line = String::new();
-                    assert!(output.read_line(&mut line).expect("it speaks") > 0, "{waiting:?}: gdb has ended");
-                    if let Some(size) = line.strip_prefix("Content-Length: ") {
-                        length = size.trim().parse().expect("a length");
-                    }
-                    if line.trim().is_empty() {
-                        break;
-                    }
-                }
-                let mut body = vec![0; length];
-                output.read_exact(&mut body).expect("it speaks");
-                let answer: Value = serde_json::from_slice(&body).expect("JSON");
-                let asked = answer["request_seq"].as_i64().and_then(|number| waiting.remove(&number));
-                if let Some(command) = asked {
-                    assert_eq!(answer["success"], true, "{command}: {answer}");
-                    last = answer["body"].clone();
-                }
-            }
-            last
+        let mut dap = match Dap::gdb(&release, &library()).expect("gdb starts") {
+            Ok(dap) => dap,
+            Err(skip) => return skip.show(),
         };
-        let nothing = || serde_json::json!({});
-        ask(&[("initialize", serde_json::json!({"adapterID": "test"}))]);
-        ask(&[("attach", serde_json::json!({"pid": running.pid})), ("configurationDone", nothing())]);
-        let threads = ask(&[("threads", nothing())]);
+        dap.attach(&program.path, Target::Pid(running.pid)).expect("it attaches");
         let mut seen = String::new();
-        for thread in threads["threads"].as_array().expect("threads") {
-            seen += &ask(&[("stackTrace", serde_json::json!({"threadId": thread["id"]}))]).to_string();
+        for (thread, _) in dap.threads().expect("threads") {
+            seen += &serde_json::Value::from(dap.stack(thread).expect("frames")).to_string();
         }
-        let status = serde_json::json!({"expression": "openmp status", "context": "repl"});
-        let status = ask(&[("evaluate", status)]).to_string();
-        ask(&[("disconnect", serde_json::json!({"terminateDebuggee": false}))]);
-        gdb.wait().expect("it ends");
+        let status = dap.console("openmp status", None).expect("an answer");
+        dap.detach().expect("it detaches");
         assert!(seen.contains("#pragma omp parallel in outer_body") && seen.contains("waits: barrier"), "{seen}");
-        assert!(status.contains("level 2, 2 threads") && !status.contains("\\u001b"), "{status}");
+        assert!(status.contains("level 2, 2 threads") && !status.contains('\u{1b}'), "{status}");
     }
 }
