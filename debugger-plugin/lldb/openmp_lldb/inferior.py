@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from openmp_core.errors import DebuggerError
 
 from .files import Files
 
+#: The line of `platform status` that has the folder with the files of another machine.
+SYSROOT = re.compile(r"^ *Sysroot: (.+)$", re.MULTILINE)
 #: States of a process that is there.
 ALIVE = (lldb.eStateStopped, lldb.eStateRunning, lldb.eStateStepping, lldb.eStateCrashed, lldb.eStateSuspended)
 #: The plugins of LLDB that read core files.
@@ -105,8 +108,12 @@ class Inferior(core.Inferior):
         return file_of(self.target.GetExecutable())
 
     def lib_root(self) -> str:
-        # What `platform select --sysroot` has named.
-        return self.target.GetPlatform().GetSDKRoot() or ""
+        # What `platform select --sysroot` has named. No function of LLDB returns it.
+        result = lldb.SBCommandReturnObject()
+        interpreter = self.target.GetDebugger().GetCommandInterpreter()
+        interpreter.HandleCommand("platform status", lldb.SBExecutionContext(self.target), result)
+        found = SYSROOT.search(result.GetOutput() or "")
+        return found[1] if found else ""
 
     def module_count(self) -> int:
         return int(self.target.GetNumModules())
