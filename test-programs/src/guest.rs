@@ -84,6 +84,8 @@ pub struct Look {
 /// What came of all programs, as it is kept for the support matrix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
+    /// The machine, and the script of `ci`.
+    pub machine: String,
     /// The day, `2026-11-26`.
     pub date: String,
     /// The release of its kernel.

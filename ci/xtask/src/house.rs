@@ -73,6 +73,11 @@ const MACHINE_EXCEPTIONS: &[Exception] = &[
         reason: "which instruction sets a layout holds for is known of the runtime",
     },
     Exception {
+        file: "libompd/runtime/src/kmp/mod.rs",
+        line: "include_str!(\"profiles/libomp-",
+        reason: "a layout that holds for one machine alone is named after it",
+    },
+    Exception {
         file: "libompd/companion/src/block.rs",
         line: "target_arch = ",
         reason: "the companion is built for the machine it runs on, and knows no other",

@@ -257,13 +257,13 @@ fn document(rows: &[Row], without: &[String], has_libc: bool) -> Result<String> 
     Ok(text)
 }
 
-/// What `ci/aarch64` has last found.
+/// What was last found on an emulated machine.
 fn emulated(text: &mut String, kept: &Kept) -> Result<()> {
-    let Kept { date, kernel, emulator, runtimes } = kept;
+    let Kept { machine, date, kernel, emulator, runtimes } = kept;
     write!(
         text,
-        "\n## On an emulated aarch64 machine\n\n\
-         Made by `ci/aarch64` on {date}: Linux {kernel} on {emulator}. Test programs run there and are inspected, running and \
+        "\n## On an emulated {machine} machine\n\n\
+         Made by `ci/{machine}` on {date}: Linux {kernel} on {emulator}. Test programs run there and are inspected, running and \
          from the core that the kernel writes of them. `1200 (3)`: of 1200 values three are unknown, the others right.\n\n\
          - **hangs**, **healthy**: programs that hang, each with the right verdict, cause and owners, and programs that do not, \
          each without a verdict.\n\

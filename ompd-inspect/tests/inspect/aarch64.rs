@@ -231,7 +231,9 @@ fn programs_on_an_emulated_machine() {
     let Table { runtimes, differences, .. } = table;
     let date = std::process::Command::new("date").args(["-u", "+%F"]).output().expect("the date").stdout;
     let date = String::from_utf8(date).expect("text").trim_end().to_owned();
-    let kept = Kept { date, kernel: kernels.join(" and "), emulator: emulator().expect("it has run"), runtimes };
+    let machine = "aarch64".to_owned();
+    let kept =
+        Kept { machine, date, kernel: kernels.join(" and "), emulator: emulator().expect("it has run"), runtimes };
     let text = serde_json::to_string_pretty(&kept).expect("JSON");
     let _ = writeln!(std::io::stderr(), "{text}");
     if std::env::var_os("UPDATE_AARCH64").is_some() && differences.is_empty() {
