@@ -300,17 +300,25 @@ impl Running {
     /// # Errors
     /// When it does not abort; the inner error when the kernel here does not write cores to the working directory.
     pub fn kernel_core(&mut self, directory: &Path) -> Result<Result<PathBuf, Skip>> {
+        self.kernel_core_by(Signal::SIGABRT, directory)
+    }
+
+    /// As [`Running::kernel_core`], by another signal: `SIGQUIT` is what a user at a terminal sends to a program that hangs.
+    ///
+    /// # Errors
+    /// As [`Running::kernel_core`].
+    pub fn kernel_core_by(&mut self, signal: Signal, directory: &Path) -> Result<Result<PathBuf, Skip>> {
         if let Err(skip) = kernel_writes_cores_here() {
             return Ok(Err(skip));
         }
-        kill(Pid::from_raw(self.pid), Signal::SIGABRT).context("aborting the program")?;
-        self.aborted(directory)
+        kill(Pid::from_raw(self.pid), signal).context("ending the program")?;
+        self.ended_by(signal, directory)
     }
 
-    fn aborted(&mut self, directory: &Path) -> Result<Result<PathBuf, Skip>> {
+    fn ended_by(&mut self, signal: Signal, directory: &Path) -> Result<Result<PathBuf, Skip>> {
         let status = self.child.wait()?;
-        if status.signal() != Some(Signal::SIGABRT as i32) {
-            let error = anyhow::anyhow!("the program should have aborted and ended with {status}");
+        if status.signal() != Some(signal as i32) {
+            let error = anyhow::anyhow!("the program should have ended by {signal} and ended with {status}");
             return Err(self.with_stderr(error));
         }
         if !status.core_dumped() {
@@ -383,7 +391,7 @@ pub fn crash_core_of(launch: Launch, dir: &Path) -> Result<Result<Crashed, Skip>
     }
     let mut running = launch.leaving_core_in(dir).start()?;
     running.say(b"\n")?;
-    Ok(running.aborted(dir)?.map(|core| Crashed { core, truth: running.truth.clone() }))
+    Ok(running.ended_by(Signal::SIGABRT, dir)?.map(|core| Crashed { core, truth: running.truth.clone() }))
 }
 
 /// Do cores of our children land in their working directory? See core(5).

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use ompd_process::machine::ThreadLocal;
 use ompd_process::{Addr, Module, Syscall, Target, TargetExt};
 
 use crate::model::RuntimeSnapshot;
@@ -177,7 +178,8 @@ pub fn find_shared(target: &dyn Target, snapshots: &[RuntimeSnapshot]) -> BTreeM
     waits.filter_map(sharing).collect()
 }
 
-/// Bytes above the thread pointer in which the C library keeps the id of the thread (`struct pthread` of glibc).
+/// Bytes in which the C library keeps the id of the thread (`struct pthread` of glibc). The thread pointer is at their begin where
+/// thread-local variables are below it, and at their end where those are above it.
 const PTHREAD_BYTES: u64 = 4096;
 
 const FUTEX_WAIT: u64 = 0;
@@ -290,7 +292,9 @@ fn futex(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, args: [u6
     // The kernel clears the id and wakes who sleeps on it once the thread has ended (set_tid_address(2)).
     let joined = i32::try_from(expected).ok().filter(|joined| *joined != lwp).and_then(|joined| {
         let pointer = pointers.get(&joined)?;
-        (word > *pointer && word.0 - pointer.0 < PTHREAD_BYTES).then_some(joined)
+        let above = matches!(target.arch().machine.facts()?.thread_local, ThreadLocal::Above { .. });
+        let (low, high) = if above { (word, *pointer) } else { (*pointer, word) };
+        (low < high && high.0 - low.0 < PTHREAD_BYTES).then_some(joined)
     });
     joined.map_or(Blocked::No, Blocked::Join)
 }

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
+use nix::sys::signal::Signal;
 use nix::sys::termios::{SetArg, cfmakeraw, tcdrain, tcgetattr, tcsetattr};
 use test_programs::guest::{
     COMMAND, DEBUGGER, Look, PLAN, PROGRAMS, Planned, SERVER, Settles, VERSION, send, send_end, serving,
@@ -111,7 +112,7 @@ fn one(serial: &mut BufWriter<File>, planned: &Planned) -> Result<()> {
 }
 
 fn of_core(serial: &mut BufWriter<File>, planned: &Planned, running: &mut Running, scratch: &Path) -> Result<()> {
-    let core = running.kernel_core(scratch)?.map_err(|skip| anyhow::anyhow!("{skip}"))?;
+    let core = running.kernel_core_by(Signal::SIGQUIT, scratch)?.map_err(|skip| anyhow::anyhow!("{skip}"))?;
     let mut file = File::open(&core)?;
     ensure!(file.metadata()?.len() > 0, "the core is empty");
     send(serial, &format!("{}.core", planned.name), &mut file)?;

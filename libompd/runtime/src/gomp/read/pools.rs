@@ -91,7 +91,7 @@ fn drop_memory_of_lost_workers(context: &Context<'_>, threads: &mut Vec<GompThre
     }
     let outside = |thread: &GompThread| {
         let registers = thread.registers.as_ref();
-        registers.is_ok_and(|r| context.gomp.owner(context.target, r.pc) == CodeOwner::Other)
+        registers.is_ok_and(|registers| matches!(context.executes(registers), Ok(CodeOwner::Other)))
     };
     let stray = |t: &&GompThread| matches!(t.pool, Ok(Addr::NULL)) && !t.team.is_null() && outside(t);
     let strays: HashMap<Addr, (Addr, u32)> =

@@ -6,6 +6,7 @@ use super::{Context, Notes};
 use crate::bind::StructData;
 use crate::gomp::reason::Own;
 use crate::model::*;
+use crate::owner::CodeOwner;
 
 /// A `gomp_thread` that has been used.
 pub(super) struct GompThread {
@@ -63,8 +64,7 @@ pub(super) fn read_one(
     let s = &context.gomp.structs.thread;
     let view = StructData::read(context.target, addr, s.size)?;
     // Setting a lock leaves nothing in it.
-    let in_runtime =
-        |registers: &Registers| context.gomp.owner(context.target, registers.pc) == crate::owner::CodeOwner::Runtime;
+    let in_runtime = |registers: &Registers| matches!(context.executes(registers), Ok(CodeOwner::Runtime));
     if view.all_zero() && !registers.as_ref().is_ok_and(in_runtime) {
         return Ok(None);
     }

@@ -65,7 +65,7 @@ pub(super) struct WaitReader<'a> {
 }
 
 /// The register with the return address is not known.
-struct NoLink;
+pub(super) struct NoLink;
 
 /// What threads wait for.
 pub(super) fn read(
@@ -90,6 +90,20 @@ pub(super) fn read(
 }
 
 impl Context<'_> {
+    /// The owner of the code that a thread executes. A system call that the C library makes for libgomp counts as
+    /// libgomp's. Its return address is still in its register, since nothing has been called in between. The kernel does not show
+    /// that register of a thread that is not stopped.
+    pub(super) fn executes(&self, registers: &Registers) -> Result<CodeOwner, NoLink> {
+        let owner = self.gomp.owner(self.target, registers.pc);
+        let facts =
+            self.target.arch().machine.facts().filter(|_| owner == CodeOwner::Other && registers.syscall.is_some());
+        let Some((facts, link)) = facts.and_then(|facts| Some((facts, facts.registers.link?))) else {
+            return Ok(owner);
+        };
+        let link = Addr(registers.get(link).ok_or(NoLink)? & facts.address_bits);
+        Ok(self.gomp.owner(self.target, link.back(1)))
+    }
+
     pub(super) fn barrier_of(&self, team: &GompTeam) -> Fact<Barrier> {
         let s = &self.gomp.structs.team;
         let read = || {
@@ -159,7 +173,7 @@ impl WaitReader<'_> {
             }
         };
         let other_call = registers.syscall.is_some_and(|call| call.number != futex);
-        match self.owner_of(&registers) {
+        match self.context.executes(&registers) {
             Ok(CodeOwner::Runtime) => {}
             // Nobody but libgomp sleeps on a word of its own.
             Err(NoLink) if registers.syscall.is_some_and(|call| self.futexes.contains_key(&Addr(call.args[0]))) => {}
@@ -206,25 +220,6 @@ impl WaitReader<'_> {
             Ok(!view.ptr(&s.task.taskwait)?.is_null())
         };
         wait.why().is_some_and(|why| why.code() == Own::NotInWaitLoop.code()) && task_waits().is_ok_and(|waits| !waits)
-    }
-
-    /// The owner of the code that a thread executes. A system call that the C library makes for libgomp counts as
-    /// libgomp's. Its return address is still in its register, since nothing has been called in between. The kernel does not show
-    /// that register of a thread that is not stopped.
-    fn owner_of(&self, registers: &Registers) -> Result<CodeOwner, NoLink> {
-        let owner = self.context.gomp.owner(self.context.target, registers.pc);
-        let facts = self
-            .context
-            .target
-            .arch()
-            .machine
-            .facts()
-            .filter(|_| owner == CodeOwner::Other && registers.syscall.is_some());
-        let Some((facts, link)) = facts.and_then(|facts| Some((facts, facts.registers.link?))) else {
-            return Ok(owner);
-        };
-        let link = Addr(registers.get(link).ok_or(NoLink)? & facts.address_bits);
-        Ok(self.context.gomp.owner(self.context.target, link.back(1)))
     }
 
     /// The word a thread looks at again and again before it goes to sleep on it (`do_spin` in `config/linux/wait.h`).
