@@ -150,6 +150,8 @@ impl Guest {
 /// What a program said of itself, what the command said of it there, and its core.
 #[derive(Debug)]
 pub struct GuestResult {
+    /// Its name on the machine.
+    pub name: String,
     /// The program.
     pub guest: Guest,
     /// Why there is nothing of it, or not all.
@@ -175,6 +177,16 @@ impl Emulated {
     /// The release of its kernel.
     pub fn kernel(&self) -> &str {
         self.kernel.trim_end()
+    }
+
+    /// The path of a program on the machine.
+    pub fn path(&self, result: &GuestResult) -> String {
+        format!("{PROGRAMS}/{}", result.name)
+    }
+
+    /// The file of a program.
+    pub fn program(&self, result: &GuestResult) -> PathBuf {
+        self.root().join(self.path(result).trim_start_matches('/'))
     }
 
     /// The root folder of the machine, for `--lib-root`.
@@ -269,7 +281,7 @@ fn run(kernel: GuestKernel, guests: &[Guest], client: Option<Client<'_>>) -> Res
             fs::write(&core, bytes)?;
             Ok(core)
         });
-        results.push(GuestResult { guest: guest.clone(), error, truth, looks, core: core.transpose()? });
+        results.push(GuestResult { name, guest: guest.clone(), error, truth, looks, core: core.transpose()? });
     }
     Ok(Ok(Emulated { results, kernel, directory }))
 }

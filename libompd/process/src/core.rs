@@ -198,11 +198,13 @@ impl Core {
         self.space.add_below(absent.map(|(start, end)| Piece { start, end, source: Backing::Absent }).collect());
         self.add_vdso(notes.auxv.get(&AT_SYSINFO_EHDR).copied());
 
+        let signal_sent = notes.is_sent();
         self.process = ProcessInfo {
             pid: notes.pid,
             exe: exe.map(|i| images[i].path.clone()),
             command: notes.command,
             signal: notes.signal,
+            signal_sent,
             stopped: false,
             handled_signals: None,
             cpus: None,

@@ -76,6 +76,8 @@ pub struct ProcessInfo {
     pub command: Option<String>,
     /// The signal that ended the process (cores of crashes only).
     pub signal: Option<i32>,
+    /// Another process or the terminal sent that signal: the program did nothing wrong, somebody wanted it to end, and a core of it.
+    pub signal_sent: bool,
     /// It is stopped by job control (`SIGSTOP`, Ctrl-Z, a shell): nothing in it moves until it gets `SIGCONT`. Never said
     /// of cores.
     pub stopped: bool,

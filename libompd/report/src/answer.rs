@@ -14,7 +14,7 @@ use crate::{outside, whereabouts, words};
 /// The answer in a few sentences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Answer {
-    /// `DEADLOCK`, `SUSPECT`, `WAITING`: the most certain verdict; `STOPPED`: the process is stopped; `CRASHED`: a signal ended it;
+    /// `DEADLOCK`, `SUSPECT`, `WAITING`: the most certain verdict; `STOPPED`: the process is stopped; `CRASHED`: it ended by a signal that no other process sent;
     /// otherwise `RUNNING`, `BLOCKED` (outside OpenMP), `IDLE` or `UNKNOWN`; or others to come.
     pub word: &'static str,
     /// Why nothing moves, or what moves.
@@ -45,7 +45,11 @@ pub fn word(certainty: ompd_runtime::waits_for::Certainty) -> &'static str {
     }
 }
 
+/// That the program crashed. Where somebody else sent the signal, to get a core of a program that hangs, the question is why it hangs.
 fn ended(inspection: &Inspection) -> Option<Answer> {
+    if inspection.process.signal_sent {
+        return None;
+    }
     let thread = inspection.threads.iter().find(|thread| thread.signal.is_some())?;
     let names = Names::of(inspection);
     let signal = words::signal(thread.signal?);

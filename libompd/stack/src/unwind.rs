@@ -87,7 +87,8 @@ pub(crate) fn unwind(
         // Only a leaf function may have its caller's stack pointer. Either calls leave the return address in a
         // register, or the function took it from the stack. glibc's vfork takes it
         // (sysdeps/unix/sysv/linux/x86_64/vfork.S).
-        let leaf = frames.len() == 1 && (roles.link.is_some() || caller.by_register);
+        // What a signal interrupts may be a leaf function as well.
+        let leaf = exact && (roles.link.is_some() || caller.by_register);
         if !caller.interrupted && (next_sp < own_sp || next_sp == own_sp && !leaf) {
             break End::NoProgress(pc);
         }

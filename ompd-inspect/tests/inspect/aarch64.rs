@@ -2,13 +2,17 @@
 //! what they said of themselves; and what it says of the cores here against what it said there.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 use test_programs::guest::{Kept, KeptRuntime, Look, Settles};
 use test_programs::{
-    Case, Comparison, Emulated, Guest, GuestKernel, GuestResult, GuestRuntime, HANGS, HEALTHY, Opt, STACK_PROGRAMS,
-    STEADY_PROGRAMS, TRUTH_SPINS, compare, compare_stacks, compare_verdicts, emulate, emulator,
+    Case, Comparison, Emulated, Guest, GuestKernel, GuestResult, GuestRuntime, HANGS, HEALTHY, Opt, Runtime,
+    STACK_PROGRAMS, STEADY_PROGRAMS, Skip, TRUTH_SPINS, Toolchain, Truth, compare, compare_stacks, compare_verdicts,
+    emulate, emulator,
 };
 
 use crate::common;
@@ -70,6 +74,19 @@ const FURTHER: [GuestRuntime; 10] = [
     debian("forky", "libomp5"),
 ];
 
+/// Programs of which the cores are kept in `test-programs/aarch64`: name, flags, and package of the runtime.
+const KEPT: [(&str, &[&str], &str); 6] = [
+    ("nested", &[], "libgomp1"),
+    ("stacks", PROTECTED, "libgomp1"),
+    ("stacks_signal", &[], "libgomp1"),
+    ("tasks", &[], "libomp5-14"),
+    ("hangs/lock_cycle", &[], "libgomp1"),
+    ("hangs/lock_cycle", &[], "libomp5-14"),
+];
+
+/// Programs whose verdict needs a system call that a core of this machine does not show: whether a thread is in it, or about to make it.
+const UNSHOWN: [&str; 2] = ["hangs/missing_read", "hangs/child_hangs"];
+
 /// The name of the look at the process as users take it, and at the core there.
 const LIVE: &str = "live";
 const CORE: &str = "core";
@@ -126,7 +143,10 @@ fn guests() -> Vec<Guest> {
         let guest = guest_on(runtime);
         if !RUNTIMES.contains(&runtime) {
             let looks = [look(LIVE, &["--json"]), look(CORE, &["--json"])];
-            guests.extend(RELEASES.map(|program| guest(program, &[], Settles::Steady, &looks)));
+            // Before GCC 11 a limit of active levels does not by itself allow nested regions.
+            let variables = if runtime.suite == "bullseye" { vec![("OMP_NESTED", "true")] } else { Vec::new() };
+            let of_release = |program| guest(program, &[], Settles::Steady, &looks);
+            guests.extend(RELEASES.map(|program| Guest { variables: variables.clone(), ..of_release(program) }));
             continue;
         }
         for program in STEADY {
@@ -156,7 +176,8 @@ fn guests() -> Vec<Guest> {
             if runtime.runtime().is_kmp() && program.ends_with("fortran") {
                 continue;
             }
-            guests.push(guest(program, flags, Settles::Hangs, &waits));
+            let shown = if UNSHOWN.contains(program) { &waits[..1] } else { &waits };
+            guests.push(guest(program, flags, Settles::Hangs, shown));
         }
         for Case { program, flags, .. } in HEALTHY.iter().filter(works) {
             guests.push(guest(program, flags, Settles::Healthy, &[look(LIVE, &["waits", "--json"])]));
@@ -229,15 +250,107 @@ fn programs_on_an_emulated_machine() {
     }
     kernels.dedup();
     let Table { runtimes, differences, .. } = table;
-    let date = std::process::Command::new("date").args(["-u", "+%F"]).output().expect("the date").stdout;
+    let date = Command::new("date").args(["-u", "+%F"]).output().expect("the date").stdout;
     let date = String::from_utf8(date).expect("text").trim_end().to_owned();
     let machine = "aarch64".to_owned();
     let kept =
         Kept { machine, date, kernel: kernels.join(" and "), emulator: emulator().expect("it has run"), runtimes };
     let text = serde_json::to_string_pretty(&kept).expect("JSON");
     let _ = writeln!(std::io::stderr(), "{text}");
-    if std::env::var_os("UPDATE_AARCH64").is_some() && differences.is_empty() {
+    if is_updated() && differences.is_empty() {
         kept.write().expect("it is kept");
+    }
+    assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
+}
+
+/// Whether what this test finds is to be kept.
+fn is_updated() -> bool {
+    std::env::var_os("UPDATE_AARCH64").is_some()
+}
+
+/// Where cores are kept.
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/aarch64")
+}
+
+/// The name of what is kept of a program.
+fn kept_name(program: &str, package: &str) -> String {
+    format!("{}-{package}", program.replace('/', "+"))
+}
+
+/// Keeps program, core and truth of what [`KEPT`] lists.
+fn keep(emulated: &Emulated, result: &GuestResult) {
+    let Guest { program, flags, runtime, .. } = &result.guest;
+    let is_this = |kept: &&(&str, &[&str], &str)| (kept.0, kept.1, kept.2) == (*program, *flags, runtime.package);
+    if !KEPT.iter().any(|kept| is_this(&kept)) || runtime.suite != "bookworm" {
+        return;
+    }
+    let (Some(core), Some(truth)) = (&result.core, &result.truth) else { return };
+    let name = kept_name(program, runtime.package);
+    fs::create_dir_all(folder()).expect("a folder");
+    for (from, to) in [(core, format!("{name}.core.xz")), (&emulated.program(result), format!("{name}.xz"))] {
+        let to = fs::File::create(folder().join(to)).expect("a file");
+        let done = Command::new("xz").args(["-9e", "-c"]).arg(from).stdout(to).status().expect("xz runs");
+        assert!(done.success(), "xz ended with {done}");
+    }
+    // The path of the program on the machine, and what it said.
+    let text = serde_json::json!({ "program": emulated.path(result), "truth": truth });
+    fs::write(folder().join(format!("{name}.json")), format!("{text:#}\n")).expect("it is written");
+}
+
+/// Compares a report with what the program said.
+fn comparison(settles: Settles, truth: &Truth, report: &Value, runtime: Runtime, toolchain: Toolchain) -> Comparison {
+    match settles {
+        Settles::Steady if truth.stacks.is_empty() => compare(truth, report, runtime, toolchain),
+        Settles::Steady => compare_stacks(truth, report, runtime, Opt::O2),
+        Settles::Hangs | Settles::Healthy => compare_verdicts(truth, report, truth.owners_recorded(runtime)),
+    }
+}
+
+/// The cores that were kept, by the libraries that `ci/fetch debian` gets.
+#[test]
+fn cores_of_aarch64_are_read_here() {
+    let runtimes = folder().join("../runtimes");
+    let mut differences = Vec::new();
+    for (program, _, package) in KEPT {
+        let runtime = debian("bookworm", package);
+        let libraries = runtimes.join("debian-trixie/arm64/libc6");
+        if let Some(missing) = [&libraries, &runtime.library()].into_iter().find(|path| !path.exists()) {
+            return Skip::because(format!("{} is not here; \"ci/fetch debian\" gets it", missing.display())).show();
+        }
+        let name = kept_name(program, package);
+        let text = fs::read_to_string(folder().join(format!("{name}.json"))).expect("what it said");
+        let said: Value = serde_json::from_str(&text).expect("JSON");
+        let truth: Truth = serde_json::from_value(said["truth"].clone()).expect("a truth");
+        let root = tempfile::tempdir().expect("a folder");
+        let below = |path: &str| root.path().join(path.trim_start_matches('/'));
+        let copy = |from: &Path, folder: &str| {
+            fs::create_dir_all(below(folder)).expect("a folder");
+            fs::copy(from, below(folder).join(from.file_name().expect("a name"))).expect("it is copied");
+        };
+        for entry in fs::read_dir(&libraries).expect("libraries").flatten() {
+            copy(&entry.path(), "lib");
+        }
+        copy(&runtime.library(), &runtime.folder());
+        let to = below(said["program"].as_str().expect("a path"));
+        fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
+        let unpacked = Command::new("xz").args(["-d", "-c"]).arg(folder().join(format!("{name}.xz"))).output();
+        fs::write(&to, unpacked.expect("xz runs").stdout).expect("the program");
+        let core = folder().join(format!("{name}.core.xz"));
+        let core = core.to_str().expect("a plain path");
+        let (settles, view) = match program.starts_with("hangs/") {
+            true => (Settles::Hangs, &["waits"][..]),
+            false => (Settles::Steady, &[][..]),
+        };
+        let (report, _) = common::json(&[view, &["--lib-root", root.path().to_str().expect("a path"), core]].concat());
+        let compared = comparison(settles, &truth, &report, runtime.runtime(), runtime.toolchain());
+        assert!(compared.compared > 10, "{name}: only {} values", compared.compared);
+        let Comparison { differences: wrong, unknown, lacking, .. } = compared;
+        differences.extend([wrong, unknown, lacking].concat().iter().map(|line| format!("{name}: {line}")));
+        // Without the files it is said what is missing, and how to bring it.
+        let said = common::run(&["doctor", core]);
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(said.contains(&runtime.folder()) && said.contains("--lib-root"), "{said}");
     }
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
 }
@@ -247,6 +360,9 @@ fn compared(emulated: &Emulated, table: &mut Table) {
     let root = emulated.root();
     let root = root.to_str().expect("a plain path");
     for result in &emulated.results {
+        if is_updated() {
+            keep(emulated, result);
+        }
         let Some(truth) = result.truth.as_ref().filter(|_| result.error.is_none()) else {
             table.differences.push(format!("{}: {:?}", of(result), result.error));
             continue;
@@ -263,14 +379,8 @@ fn compared(emulated: &Emulated, table: &mut Table) {
             let (runtime, toolchain) = (result.guest.runtime.runtime(), result.guest.runtime.toolchain());
             if let Some((_, wanted)) = result.guest.variables.iter().find(|(name, _)| *name == "SPIN") {
                 table.differences.extend(spins(&of(result), wanted, truth, &report));
-            } else if result.guest.settles == Settles::Steady {
-                let compared = match truth.stacks.is_empty() {
-                    true => compare(truth, &report, runtime, toolchain),
-                    false => compare_stacks(truth, &report, runtime, result.guest.opt),
-                };
-                table.add(result, &look.name, &compared);
             } else {
-                table.add(result, &look.name, &compare_verdicts(truth, &report, truth.owners_recorded(runtime)));
+                table.add(result, &look.name, &comparison(result.guest.settles, truth, &report, runtime, toolchain));
             }
         }
         match result.guest.settles {
@@ -296,7 +406,7 @@ fn compared(emulated: &Emulated, table: &mut Table) {
 }
 
 /// The thread that waits without sleeping is known to, and for what.
-fn spins(what: &str, wanted: &str, truth: &test_programs::Truth, report: &Value) -> Option<String> {
+fn spins(what: &str, wanted: &str, truth: &Truth, report: &Value) -> Option<String> {
     let waiter = truth.threads.iter().find(|thread| thread.lwp != truth.coordinator).expect("a thread that waits").lwp;
     let threads = report["runtimes"][0]["threads"].as_array().map_or(&[][..], Vec::as_slice);
     let wait = threads.iter().find(|thread| thread["lwp"] == waiter).map(|thread| &thread["wait"]["value"]);

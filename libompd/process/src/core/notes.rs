@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use nix::sys::signal::Signal;
+
 use crate::arch::Arch;
 use crate::image::Headers;
 use crate::thread::{Registers, Thread};
@@ -10,6 +12,9 @@ const NT_PRSTATUS: u32 = 1;
 const NT_PRPSINFO: u32 = 3;
 const NT_AUXV: u32 = 6;
 const NT_SIGINFO: u32 = 0x5349_4749;
+/// Members of `siginfo_t` (linux/include/uapi/asm-generic/siginfo.h), on machines of 64 bits.
+const SI_CODE: usize = 8;
+const SI_PID: usize = 16;
 const NT_FILE: u32 = 0x4649_4c45;
 /// Signals whose default action is a core dump (signal(7)); the numbers are the same on x86-64 and aarch64.
 const CORE_SIGNALS: [i32; 10] = [3, 4, 5, 6, 7, 8, 11, 24, 25, 31];
@@ -36,6 +41,8 @@ pub(super) struct Notes {
     pub auxv: BTreeMap<u64, u64>,
     /// Signal of the first thread.
     pub signal: Option<i32>,
+    /// Who sent it.
+    pub sender: Option<Sender>,
     /// GDB wrote the core (`gcore`): no signal ended the process.
     pub by_gdb: bool,
     pub issues: Vec<String>,
@@ -115,7 +122,11 @@ impl Notes {
                     self.auxv.extend(pairs.take_while(|(kind, _)| *kind != 0));
                 }
                 // The kernel writes one, after the first thread; gdb one for each thread.
-                ("CORE", NT_SIGINFO) if self.threads.len() <= 1 => self.signal = fields.i32(0),
+                ("CORE", NT_SIGINFO) if self.threads.len() <= 1 => {
+                    self.signal = fields.i32(0);
+                    self.sender =
+                        fields.i32(SI_CODE).zip(fields.i32(SI_PID)).and_then(|(code, pid)| Sender::of(code, pid));
+                }
                 ("CORE", NT_FILE) => match mapped_files(&fields) {
                     Ok(files) => self.files = Some(files),
                     Err(why) => self.issues.push(format!("the list of mapped files (NT_FILE) is malformed: {why}")),
@@ -123,6 +134,15 @@ impl Notes {
                 ("GDB", _) => self.by_gdb = true,
                 _ => {}
             }
+        }
+    }
+
+    /// Whether another process or the terminal sent the signal.
+    pub fn is_sent(&self) -> bool {
+        match self.sender {
+            Some(Sender::Process(pid)) => Some(pid) != self.pid,
+            Some(Sender::Kernel) => self.signal == Some(Signal::SIGQUIT as i32),
+            None => false,
         }
     }
 
@@ -141,6 +161,30 @@ impl Notes {
         }
         // gdb before version 12 leaves no mark of its own, but records signals that do not end a process with a core.
         self.signal = if self.by_gdb { None } else { self.signal.or(first).filter(|s| CORE_SIGNALS.contains(s)) };
+    }
+}
+
+/// Who sent a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// A process; 0 for one outside of the PID namespace.
+    Process(i32),
+    /// The kernel: a terminal, if the signal is one of those that keys send.
+    Kernel,
+}
+
+impl Sender {
+    /// By `si_code` and `si_pid` (sigaction(2)); `None` where the signal is for what the thread itself has done.
+    fn of(code: i32, pid: i32) -> Option<Sender> {
+        const USER: i32 = 0;
+        const KERNEL: i32 = 0x80;
+        const QUEUE: i32 = -1;
+        const TKILL: i32 = -6;
+        match code {
+            USER | QUEUE | TKILL => Some(Sender::Process(pid)),
+            KERNEL => Some(Sender::Kernel),
+            _ => None,
+        }
     }
 }
 

@@ -486,7 +486,10 @@ pub(crate) fn title(inspection: &Inspection) -> (String, String) {
     };
     let how = match (inspection.kind, inspection.pause) {
         (TargetKind::Core, _) => match process.signal {
-            Some(signal) if signal != 0 => format!("core file, ended by {}", words::signal(signal)),
+            Some(signal) if signal != 0 => {
+                let from = if process.signal_sent { ", sent from outside" } else { "" };
+                format!("core file, ended by {}{from}", words::signal(signal))
+            }
             _ => "core file".to_owned(),
         },
         (TargetKind::Live, Some(_)) if inspection.stops == 0 => "live, not stopped".to_owned(),
