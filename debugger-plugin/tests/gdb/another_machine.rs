@@ -100,6 +100,7 @@ fn files_are_found_below_the_sysroot() {
         gdb.run(&["openmp why"]).expect("gdb ends").concat()
     };
     let (without, with) = (why(""), why(root.to_str().expect("a plain path")));
-    assert!(without.contains("DEADLOCK") && !without.contains("lock a"), "{without}");
+    // Without the program's symbols and lines, locks have no names and stacks show no owners.
+    assert!(without.contains("waits for lock prog+0x"), "{without}");
     assert!(with.contains("DEADLOCK") && with.contains("lock a"), "{with}");
 }
