@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from .command import show
@@ -59,13 +60,30 @@ def find_thread(process: Process, text: str) -> Thread:
     return thread
 
 
+def ranges(numbers: Iterable[int]) -> str:
+    """Thread numbers as users write them: `0-2,5`."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+
+
 def members_of(process: Process, text: str) -> list[Thread]:
     """The threads of a team, or some of them; those that the process does not have are named."""
+    threads = numbered(process, text)
+    missing = [number for number, thread in threads.items() if thread is None]
+    if missing:
+        team = text.partition(".")[0].rpartition(":")[2]
+        show(process.debugger, f"Not found among the threads of the process: {ranges(missing)} of team {team}.")
+    return [thread for thread in threads.values() if thread is not None]
+
+
+def numbered(process: Process, text: str) -> dict[int, Thread | None]:
+    """The threads of a team, or some of them, by number; `None` for those that the process does not have."""
     members = chosen(process, text)
     if members is None:
         raise CommandError(f"{text} is no team, nor members of one: 2, 2.3 or 2.0-3,6 is wanted.")
-    threads = {number: process.state.thread(lwp) for number, lwp in members.lwps.items() if lwp is not None}
-    missing = [str(number) for number in members.lwps if threads.get(number) is None]
-    if missing:
-        show(process.debugger, f"Not found among the threads of the process: {', '.join(missing)} of team {members.team}.")
-    return [thread for thread in threads.values() if thread is not None]
+    return {number: process.state.thread(lwp) if lwp is not None else None for number, lwp in members.lwps.items()}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .command import Command
 from .debugger import Debugger, Frame, Thread
 from .errors import CommandError, DebuggerError, NoSuchName
 from .process import Json, Process
-from .selection import members_of
+from .selection import numbered, ranges
+
+#: Columns for the numbers of members that have a value; longer lists move the value.
+WIDEST = 24
 
 
 def frames_of(process: Process, lwp: int) -> list[tuple[int, int]]:
@@ -72,37 +77,48 @@ def frames_at(debugger: Debugger, address: int) -> list[Frame]:
     return found
 
 
+class Place(NamedTuple):
+    """A member of a team. Both are `None` for a thread outside of all teams."""
+
+    #: The team as users name it: `2`, or `1:2` where several runtimes have teams.
+    team: str | None
+    number: int | None
+
+
 class Print(Command):
     """Evaluate an expression in the selected thread, or in each member of its team.
-    Usage: openmp print [-all | -team TEAM[.NUMBERS]] [-json] EXPRESSION
+    Usage: openmp print [-all | -team TEAM[.NUMBERS]] [-each | -json] EXPRESSION
 
       openmp print x        where x has a value: in the selected frame, in the frames
                             around it, or in those of the thread that opened the region,
                             where shared variables live that the compiler did not describe
       openmp print -all x   the same in each member of the team; `openmp print x -all` too
 
-    What is not known in a thread is said, and why."""
+    Members with the same value share a line, which begins with their numbers: 2.0-2,5.
+    These can be given to -team, `openmp apply` and, if it is one, `openmp thread`.
+    With -each, every member has a line, also without -all.
+    A thread without the value has the reason."""
 
     name = "print"
-    words = ("-all", "-team", "-json")
+    words = ("-all", "-team", "-each", "-json")
 
     def run(self, argument: str, from_tty: bool) -> None:
         expression, flags, team = self.parse(argument)
         process = self.process()
         process.held()
         threads = self.threads(process, flags, team)
-        rows = [self.row(process, thread, expression) for thread in threads]
+        rows = [self.row(process, thread, place, expression) for place, thread in threads]
         if "-json" in flags:
             self.show_json(rows)
-            return
-        if flags & {"-all", "-team"}:
-            for row in rows:
-                self.show_row(row)
-            return
-        row = rows[0]
-        if row["value"] is None:
-            raise CommandError(row["unknown"])
-        self.show(f"{row['value']}" + (f"    ({row['where']})" if row["where"] else ""))
+        elif "-each" in flags:
+            for row, (place, _) in zip(rows, threads):
+                self.show(f"{f'{place.team}.{place.number}':8} Thread {row['thread'] or '-':6} {value_text(row)}")
+        elif flags & {"-all", "-team"}:
+            self.show_groups(rows, threads[0][0].team)
+        elif rows[0]["value"] is None:
+            raise CommandError(rows[0]["unknown"])
+        else:
+            self.show(value_text(rows[0]))
 
     def parse(self, argument: str) -> tuple[str, set[str], str | None]:
         """The expression, the options, and the team."""
@@ -118,7 +134,7 @@ class Print(Command):
             if word == "-team":
                 team, _, rest = rest.partition(" ")
                 rest = rest.strip()
-        while rest.endswith((" -all", " -json")):
+        while rest.endswith((" -all", " -each", " -json")):
             rest, _, word = rest.rpartition(" ")
             flags.add(word)
             rest = rest.strip()
@@ -126,45 +142,58 @@ class Print(Command):
             raise CommandError(f"An expression is wanted. Usage: {self.usage()}")
         return rest, flags, team
 
-    def threads(self, process: Process, flags: set[str], team: str | None) -> list[Thread]:
+    def threads(self, process: Process, flags: set[str], team: str | None) -> list[tuple[Place, Thread | None]]:
         """Those in which to evaluate."""
-        own = self.session.selected_thread()
-        if team is not None:
-            return members_of(process, team)
-        if "-all" not in flags:
-            return [own]
-        places = process.members(own.lwp)
-        if not places:
-            raise CommandError("The selected thread is in no team (`openmp threads` lists those that are).")
-        lwps = process.team(places[0].runtime, places[0].team)["members"]
-        found = [process.state.thread(lwp) for lwp in lwps if lwp is not None]
-        return [thread for thread in found if thread is not None]
+        if team is None:
+            own = self.session.selected_thread()
+            places = process.members(own.lwp)
+            prefix = f"{places[0].runtime}:" if places and len(process.busy()) > 1 else ""
+            if not flags & {"-all", "-each"}:
+                place = Place(f"{prefix}{places[0].team}", places[0].number) if places else Place(None, None)
+                return [(place, own)]
+            if not places:
+                raise CommandError("The selected thread is in no team (`openmp threads` lists those that are).")
+            team = f"{prefix}{places[0].team}"
+        name = team.partition(".")[0]
+        return [(Place(name, number), thread) for number, thread in numbered(process, team).items()]
 
     @staticmethod
-    def row(process: Process, thread: Thread, expression: str) -> Json:
+    def row(process: Process, thread: Thread | None, place: Place, expression: str) -> Json:
         """The value in one thread."""
-        debugger, lwp = process.debugger, thread.lwp
-        before = debugger.selected_thread()
-        chosen = before is not None and before.lwp == lwp
-        with debugger.selected(thread):
-            value, where, trouble = evaluate(process, lwp, expression, chosen)
-            places = process.members(lwp)
-            return {
-                "thread": thread.id,
-                "lwp": lwp,
-                "team": places[0].team if places else None,
-                "thread_num": places[0].number if places else None,
-                "value": value,
-                "where": where or None,
-                "unknown": trouble or None,
-            }
+        debugger = process.debugger
+        value, where, trouble = None, "", "the thread was not found in the process"
+        if thread is not None:
+            before = debugger.selected_thread()
+            chosen = before is not None and before.lwp == thread.lwp
+            with debugger.selected(thread):
+                value, where, trouble = evaluate(process, thread.lwp, expression, chosen)
+        return {
+            "thread": thread.id if thread is not None else None,
+            "lwp": thread.lwp if thread is not None else None,
+            "team": int(place.team.rpartition(":")[2]) if place.team is not None else None,
+            "thread_num": place.number,
+            "value": value,
+            "where": where or None,
+            "unknown": trouble or None,
+        }
 
-    def show_row(self, row: Json) -> None:
-        """One line."""
-        place = f"{row['team']}.{row['thread_num']}" if row["team"] is not None else "-"
-        value = row["value"] if row["value"] is not None else f"not known: {row['unknown']}"
-        where = f"    ({row['where']})" if row["where"] else ""
-        self.show(f"{place:8} Thread {row['thread']:6} {value}{where}")
+    def show_groups(self, rows: list[Json], team: str | None) -> None:
+        """A line for each value, with the members that have it; the one with the lowest number first."""
+        groups: dict[str, list[int]] = {}
+        for row in rows:
+            groups.setdefault(value_text(row), []).append(row["thread_num"])
+        found = [(f"{team}.{ranges(numbers)}", text) for text, numbers in groups.items()]
+        width = min(max((len(members) for members, _ in found), default=0), WIDEST)
+        for members, text in found:
+            # Values of several lines stay in their column.
+            self.show(f"{members:{width}}  " + text.replace("\n", "\n" + " " * (width + 2)))
+
+
+def value_text(row: Json) -> str:
+    """The value, with where it is from if that is another thread, or why there is none."""
+    if row["value"] is None:
+        return f"unknown: {row['unknown']}"
+    return f"{row['value']}" + (f"    ({row['where']})" if row["where"] else "")
 
 
 ALL = (Print,)

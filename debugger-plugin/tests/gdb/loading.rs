@@ -251,5 +251,5 @@ fn beside_gef() {
     assert!(printed[6].contains("#pragma omp parallel in "), "{what}");
     assert!(printed[7].contains("thread 0 of 2 in team 0"), "{what}");
     // gef has numbers printed in base 16.
-    assert!(printed[8].contains("0.0 ") && printed[8].contains("0.1 ") && printed[8].contains("0x"), "{what}");
+    assert!(printed[8].starts_with("0.0-1  ") && printed[8].contains("0x"), "{what}");
 }

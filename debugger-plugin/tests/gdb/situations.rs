@@ -82,7 +82,9 @@ const ON_NESTED: &[(&str, Wanted)] = &[
             rows.len() == 2 && rows.iter().all(|row| row["value"].as_str() == Some(&*row["thread_num"].to_string()))
         }),
     ),
-    ("openmp print -team 0.1 nowhere", Has(&["not known: No symbol \"nowhere\""])),
+    ("openmp print -all $_omp_level()", Has(&["1.0-1 2"])),
+    ("openmp print -each $_omp_level()", Has(&["1.0 Thread", "1.1 Thread"])),
+    ("openmp print -team 0.1 nowhere", Has(&["unknown: No symbol \"nowhere\""])),
     ("openmp doctor", Has(&["everything of it can be read", "build-id", "libompd.so", "read_memory"])),
     ("openmp doctor -v", Has(&["everything of it can be read", "build-id"])),
     ("openmp doctor -json", Json(|all| used(all)["missing"].as_array().is_some_and(Vec::is_empty))),

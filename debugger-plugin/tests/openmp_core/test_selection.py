@@ -6,7 +6,7 @@ import unittest
 
 from fake import World, runtime
 from openmp_core.errors import CommandError, NotNow
-from openmp_core.selection import chosen, find_thread, members_of
+from openmp_core.selection import chosen, find_thread, members_of, ranges
 
 
 class Selection(unittest.TestCase):
@@ -49,11 +49,16 @@ class Selection(unittest.TestCase):
         self.world.library.report["runtimes"] = [runtime(), runtime([103])]
         self.assertIs(find_thread(self.process, "0.0"), self.world.threads[2])
 
+    def test_numbers_are_written_as_ranges(self) -> None:
+        self.assertEqual(ranges([5, 0, 1, 2]), "0-2,5")
+        self.assertEqual(ranges([3, 5, 6]), "3,5-6")
+        self.assertEqual(ranges([]), "")
+
     def test_members_that_are_not_there_are_named(self) -> None:
         self.world.library.report["runtimes"] = [runtime([101, None, 999, 104])]
         found = members_of(self.process, "0")
         self.assertEqual(found, [self.world.threads[0], self.world.threads[3]])
-        self.assertEqual(self.world.debugger.output(), "Not found among the threads of the process: 1, 2 of team 0.\n")
+        self.assertEqual(self.world.debugger.output(), "Not found among the threads of the process: 1-2 of team 0.\n")
         with self.assertRaisesRegex(CommandError, "Thread 2 of team 0 was not found"):
             find_thread(self.process, "0.2")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unittest
 
-from fake import Debugger, Frame, Inferior, Thread, World, refusing, stack
+from fake import Debugger, Frame, Inferior, Thread, World, refusing, runtime, stack
 from openmp_core import functions
 from openmp_core.errors import CommandError, DebuggerError, NotNow
 
@@ -36,7 +36,38 @@ class Variables(unittest.TestCase):
     def test_shared_variables_are_those_of_the_thread_that_opened_the_region(self) -> None:
         self.assertEqual(self.world.run("print total"), "7    (in Thread 1, main)\n")
         text = self.world.run("print -team 0.2-3 total")
+        self.assertEqual(text, "0.2-3  7    (in Thread 1, main)\n")
+        text = self.world.run("print -each -team 0.2-3 total")
         self.assertEqual(text, "0.2      Thread 3      7    (in Thread 1, main)\n0.3      Thread 4      7    (in Thread 1, main)\n")
+
+    def test_members_with_the_same_value_share_a_line(self) -> None:
+        frames = [thread.frames for thread in self.world.threads]
+        frames[0][1].variables["state"] = "17"
+        frames[1][1].variables["state"] = "{\n  a = 1\n}"
+        frames[2][1].variables["state"] = "17"
+        frames[3][1].variables["state"] = None
+        expected = "0.0,2  17\n0.1    {\n         a = 1\n       }\n0.3    unknown: state is optimized out\n"
+        self.assertEqual(self.world.run("print -all state"), expected)
+        self.assertEqual(self.world.run("print state -all"), expected)
+        lines = self.world.run("print -each state").splitlines()
+        self.assertEqual([lines[0], lines[-1]], ["0.0      Thread 1      17", "0.3      Thread 4      unknown: state is optimized out"])
+
+    def test_the_line_names_the_team_that_was_asked_about(self) -> None:
+        """A member of an outer team may be in a team of its own."""
+        self.world.library.report["runtimes"] = [runtime([101, 102], [102, 103])]
+        self.assertEqual(self.world.run("print -team 0.1 i"), "0.1  wrong\n")
+
+    def test_of_several_runtimes_the_line_names_one(self) -> None:
+        self.world.library.report["runtimes"] = [runtime([101]), runtime([102, 103, 104])]
+        self.assertEqual(self.world.run("print -all total"), "1:0.0-2  7    (in Thread 1, main)\n")
+
+    def test_a_member_that_the_process_does_not_have_is_shown(self) -> None:
+        self.world.library.report["runtimes"] = [runtime([101, 102, None, 999])]
+        expected = "0.0-1  7\n0.2-3  unknown: the thread was not found in the process\n"
+        self.world.threads[1].frames[1].variables["total"] = self.world.threads[0].frames[1].variables["total"] = "7"
+        self.assertEqual(self.world.run("print -all total"), expected)
+        rows = json.loads(self.world.run("print -all -json total"))
+        self.assertEqual([row["thread"] for row in rows], ["1", "2", None, None])
 
     def test_what_has_no_value_here_is_looked_for_there(self) -> None:
         self.assertEqual(self.world.run("print lost"), "9    (in Thread 1, main)\n")
@@ -47,7 +78,7 @@ class Variables(unittest.TestCase):
             self.world.run("print lost")
         with self.assertRaisesRegex(CommandError, '^No symbol "nowhere"'):
             self.world.run("print nowhere")
-        self.assertIn('not known: No symbol "nowhere"', self.world.run("print -team 0.3 nowhere"))
+        self.assertIn('unknown: No symbol "nowhere"', self.world.run("print -team 0.3 nowhere"))
 
     def test_a_value_that_cannot_be_printed_is_not_looked_for_in_outer_frames(self) -> None:
         own, main = self.world.threads[1].frames[1], self.world.threads[0].frames[2]
