@@ -210,6 +210,9 @@ class Breakpoint(Protocol):
     def is_valid(self) -> bool:
         """False if it was deleted, perhaps with its process."""
 
+    def set_enabled(self, enabled: bool) -> None:
+        """Has threads stop there, or not."""
+
     def delete(self) -> None:
         """Deletes it."""
 

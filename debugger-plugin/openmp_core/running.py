@@ -1,78 +1,15 @@
-"""Commands that let the process run: until something begins or ends, and until it hangs."""
+"""Commands that let the process run: until something begins, and until it hangs."""
 
 from __future__ import annotations
 
 from .command import Command
 from .debugger import Stopped
 from .errors import CommandError, NotNow, OmpdError
-from .process import EVENTS, Process
+from .process import Process
 from .session import Session
 from .stepping import begin_of_body
 from .stop_text import OF_REGION, region_function, select_program_frame, task_function
 from .stops import Stops
-
-
-class Break(Command):
-    """Stop when a parallel region, a task or a thread begins or ends; or list these stops.
-    Usage: openmp break [EVENT [if CONDITION]]
-
-    EVENT is parallel-begin, parallel-end, task-begin, task-end, thread-begin, thread-end
-    or barrier-begin. The condition is evaluated in the thread that gets there, where
-    {level} and its like can be used. If no runtime is loaded yet, it holds as soon
-    as one is, also in what the process becomes by exec, and in children that {debugger} follows.
-    No preparation of the process is needed.
-
-    `openmp delete` takes stops away."""
-
-    name = "break"
-    words = tuple(EVENTS.values())
-
-    def __init__(self, session: Session, stops: Stops) -> None:
-        self.stops = stops
-        super().__init__(session)
-
-    def run(self, argument: str, from_tty: bool) -> None:
-        event, _, rest = argument.strip().partition(" ")
-        if not event:
-            lines = [stop.describe() for stop in self.stops.all]
-            self.show("\n".join(lines) if lines else "There are no stops (`openmp break EVENT` makes one).")
-            return
-        if event not in self.words:
-            raise CommandError(f"{event} is no event. Usage: {self.usage()}\n  EVENT: {', '.join(self.words)}")
-        keyword, _, condition = rest.strip().partition(" ")
-        if rest.strip() and (keyword != "if" or not condition.strip()):
-            raise CommandError(f"Behind the event comes `if` and a condition. Usage: {self.usage()}")
-        process = self.process()
-        process.runs()
-        stop = self.stops.add(process, (event,), condition.strip())
-        self.show(f"Stop {stop.describe()}")
-        for gap in stop.gaps:
-            self.show(f"  not met: {gap}")
-
-
-class Delete(Command):
-    """Take stops away that `openmp break` has made.
-    Usage: openmp delete [NUMBER]...
-
-    Without numbers, all of them."""
-
-    name = "delete"
-
-    def __init__(self, session: Session, stops: Stops) -> None:
-        self.stops = stops
-        super().__init__(session)
-
-    def run(self, argument: str, from_tty: bool) -> None:
-        _, rest = self.split(argument)
-        known = {str(stop.number): stop for stop in self.stops.all}
-        wrong = [number for number in rest if number not in known]
-        if wrong:
-            raise CommandError(f"There is no stop {', '.join(wrong)} (`openmp break` lists them).")
-        repeated = [number for number in known if rest.count(number) > 1]
-        if repeated:
-            raise CommandError(f"Stop {', '.join(repeated)} is named more than once: nothing was deleted.")
-        for number in rest or known:
-            self.stops.remove(known[number])
 
 
 class Running(Command):

@@ -24,16 +24,24 @@ class ArmedPoint:
         #: A thread has stopped there, and the debugger has not reported it yet.
         self.hit = False
         self.breakpoint: Breakpoint = process.debugger.break_at(point.address, self.reached)
+        if not stop.is_enabled:
+            self.breakpoint.set_enabled(False)
 
     def reached(self) -> bool:
         """A thread is there: whether to stop."""
+        if self.stop.is_spent or not self.stop.is_enabled:
+            # A thread may have got there before the breakpoint was disabled.
+            return False
         try:
-            self.hit = self.stop.reached(self.process, self.point)
+            counts = self.stop.reached(self.process, self.point)
         except EXPECTED as failure:
             # To go on would be to miss it.
             show(self.process.debugger, f"Stop {self.stop.number}: whether it counts is not known: {failure}")
-            self.hit = True
-        return self.hit
+            counts = True
+        # Another thread may be there at the same stop, and not count.
+        self.hit = self.hit or counts
+        self.stop.is_spent = counts and self.stop.is_temporary
+        return counts
 
 
 class EventStop:
@@ -55,6 +63,11 @@ class EventStop:
         self.lwp = lwp
         self.armed: list[ArmedPoint] = []
         self.hits = 0
+        self.is_enabled = True
+        #: It ends with its first hit.
+        self.is_temporary = False
+        #: It is temporary, and was hit. Its breakpoints stay until no stop of the debugger is about them.
+        self.is_spent = False
         #: What began or ended at the last hit.
         self.event = events[0]
         #: Why it has no places yet, or not all.
@@ -82,6 +95,13 @@ class EventStop:
         except DebuggerError:
             self.disarm(process)
             raise
+
+    def enable(self, enabled: bool) -> None:
+        """Enables or disables it. Its breakpoints stay."""
+        self.is_enabled = enabled
+        for point in self.armed:
+            if point.breakpoint.is_valid():
+                point.breakpoint.set_enabled(enabled)
 
     def is_armed(self, process: Process) -> bool:
         """Whether it has places in a process."""
@@ -120,12 +140,19 @@ class EventStop:
 
     def describe(self) -> str:
         """One line for the list."""
-        text = f"{self.number}  {', '.join(self.events)}"
-        if self.condition:
-            text += f" if {self.condition}"
         places = len(self.armed)
         where = f"{places} place{'s' * (places != 1)}" if places else "waits for a runtime to be loaded"
-        return f"{text}  ({where}; {self.hits} hit{'s' * (self.hits != 1)})"
+        words = ["temporary"] * self.is_temporary + ["disabled"] * (not self.is_enabled)
+        known = "; ".join([*words, where, f"{self.hits} hit{'s' * (self.hits != 1)}"])
+        return f"{self.number}  {self._what()}  ({known})"
+
+    def text(self) -> str:
+        """What follows `openmp break` to make it again."""
+        options = ["-temporary"] * self.is_temporary + ["-disabled"] * (not self.is_enabled)
+        return " ".join([*options, self._what()])
+
+    def _what(self) -> str:
+        return ", ".join(self.events) + (f" if {self.condition}" if self.condition else "")
 
 
 class Stops:
@@ -134,14 +161,31 @@ class Stops:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.all: list[EventStop] = []
+        #: Temporary ones that were hit.
+        self._spent: list[EventStop] = []
         self._next = 1
 
-    def add(self, process: Process, events: tuple[str, ...], condition: str = "", lwp: int | None = None) -> EventStop:
+    def listed(self) -> list[EventStop]:
+        """Those that users have made."""
+        return [stop for stop in self.all if stop.lwp is None]
+
+    def add(
+        self,
+        process: Process,
+        events: tuple[str, ...],
+        condition: str = "",
+        lwp: int | None = None,
+        *,
+        is_temporary: bool = False,
+        is_enabled: bool = True,
+    ) -> EventStop:
         """A new one; it is armed at once if there is a runtime, and else when one is loaded."""
+        self._forget_spent()
         # What a command runs to is not listed, and needs no number.
         number = self._next if lwp is None else 0
         self._next += lwp is None
         stop = EventStop(self.session, process, number, events, condition=condition, lwp=lwp)
+        stop.is_temporary, stop.is_enabled = is_temporary, is_enabled
         self.all.append(stop)
         try:
             stop.arm(process)
@@ -170,8 +214,21 @@ class Stops:
         """The process has ended, or another program takes its place: nothing lies where it was."""
         process = self.session.known(inferior)
         if process is not None:
-            for stop in self.all:
+            for stop in (*self.all, *self._spent):
                 stop.disarm(process)
+
+    def _forget_spent(self) -> None:
+        """Deletes the breakpoints of temporary stops that the debugger has reported."""
+        for stop in self._spent:
+            stop.disarm()
+        self._spent.clear()
+
+    def _end_temporary(self) -> None:
+        """Temporary stops that were reported end. Their breakpoints are disabled: the debugger is still at one of them."""
+        for stop in [stop for stop in self.all if stop.is_spent]:
+            self.all.remove(stop)
+            self._spent.append(stop)
+            stop.enable(False)
 
     def reason(self, breakpoints: Iterable[Breakpoint]) -> str | None:
         """What begins or ends where the process has stopped at these breakpoints; `None` if a command has let it run there."""
@@ -182,6 +239,7 @@ class Stops:
     def stopped(self, breakpoints: Iterable[Breakpoint]) -> None:
         """The selected inferior has stopped, at these breakpoints, if any."""
         reported = list(breakpoints)
+        self._forget_spent()
         # A debugger may also report breakpoints at the same address that did not stop.
         hit = [point for stop in self.all for point in stop.armed if point.hit and any(point.breakpoint is one for one in reported)]
         for point in hit:
@@ -191,6 +249,7 @@ class Stops:
         if shown:
             self._describe(shown[0].stop, shown[0].process)
         if hit:
+            self._end_temporary()
             return
         # Of a program that has its runtime built in, no file tells that it is loaded.
         self._arm(anew=False)

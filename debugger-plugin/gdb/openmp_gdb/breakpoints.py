@@ -95,6 +95,11 @@ class Breakpoint(gdb.Breakpoint):
         self.silent = not output.can_be_quiet() and not output.is_front_end()
 
     @errors()
+    def set_enabled(self, enabled: bool) -> None:
+        """Has threads stop there, or not."""
+        self.enabled = enabled
+
+    @errors()
     def delete(self) -> None:
         by_number.pop(self.number, None)
         super().delete()

@@ -39,6 +39,10 @@ class Breakpoint:
     def is_valid(self) -> bool:
         return bool(self.target.IsValid() and self.breakpoint.IsValid())
 
+    def set_enabled(self, enabled: bool) -> None:
+        if self.is_valid():
+            self.breakpoint.SetEnabled(enabled)
+
     def delete(self) -> None:
         _all.pop(self._key, None)
         if self.is_valid():

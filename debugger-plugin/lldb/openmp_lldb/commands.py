@@ -24,7 +24,19 @@ OBJECTS: dict[str, tuple[str, dict[str, str]]] = {
     "loop": ("Worksharing loops.", {"list": "loops"}),
     "icv": ("Control variables.", {"list": "icvs"}),
     "stack": ("Stacks as the source reads.", {"list": "stacks"}),
-    "breakpoint": ("Stops where regions, tasks and threads begin and end.", {"set": "break", "list": "break", "delete": "delete"}),
+    "breakpoint": (
+        "Stops where regions, tasks and threads begin and end.",
+        {
+            "set": "break",
+            "list": "break",
+            "delete": "delete",
+            "disable": "disable",
+            "enable": "enable",
+            "condition": "condition",
+            "write": "save",
+            "read": "load",
+        },
+    ),
 }
 #: The verbs of `openmp thread`, which also takes what gdb's command of that name does.
 VERBS = {"list": "threads", "select": "thread", "info": "why", "backtrace": "bt", "step": "step", "until": "until", "print": "print"}
@@ -47,7 +59,7 @@ class Adapted:
     def _run(self, argument: str) -> None:
         verb, _, rest = argument.strip().partition(" ")
         name, argument = (self.verbs[verb], rest) if verb in self.verbs else (self.name, argument)
-        if name == "break" and argument.strip() and not self.adapter.lldb.GetSelectedTarget().IsValid():
+        if name in ("break", "load") and argument.strip() and not self.adapter.lldb.GetSelectedTarget().IsValid():
             raise CommandError("There is no target to stop in: `target create` one.")
         command_of(self.adapter, name).run(argument, True)
 

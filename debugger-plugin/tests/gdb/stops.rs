@@ -6,7 +6,7 @@ use std::path::Path;
 
 use debugger_plugin::Gdb;
 use serde_json::Value;
-use test_programs::{Env, Executable, Launch, Opt, Runtime, Toolchain, build, combinations};
+use test_programs::{Env, Executable, Launch, Opt, Runtime, Toolchain, build, combinations, native_combinations};
 
 use crate::common::{has_gdb, library};
 
@@ -208,4 +208,62 @@ fn step_goes_into_the_next_region_and_into_tasks() {
         assert!(printed[9].contains("#pragma omp task in task_"), "{what}");
         assert!(printed[8].ends_with(" 1"), "{what}");
     });
+}
+
+/// Stops are temporary, disabled, enabled and given another condition, and a file keeps them.
+#[test]
+fn stops_change_and_are_saved_and_loaded() {
+    if !has_gdb() {
+        return;
+    }
+    for (toolchain, runtime) in native_combinations() {
+        let program = build("begin_end", toolchain, Opt::O0, &[]).expect("the program builds");
+        let directory = tempfile::tempdir().expect("a directory");
+        let (input, file) = (directory.path().join("in"), directory.path().join("stops"));
+        std::fs::write(&input, "g").expect("a file");
+        let printed = launching(&program, runtime)
+            .run(&[
+                "openmp break -temporary parallel-begin if $_omp_level() == 1",
+                "openmp break -disabled task-begin",
+                "openmp break parallel-end if $_omp_team() == $team",
+                &format!("openmp save {}", file.display()),
+                &format!("run < {} > /dev/null", input.display()),
+                "openmp break",
+                "set $team = $_omp_team()",
+                "continue",
+                "openmp disable 3",
+                "openmp enable 2",
+                "continue",
+                "openmp break",
+                "openmp condition 2 $_omp_level() == 99",
+                "continue",
+                "openmp delete",
+                &format!("openmp load {}", file.display()),
+                &format!("source {}", file.display()),
+                "openmp save /nowhere/at/all",
+            ])
+            .expect("gdb runs");
+        let what = format!("{toolchain:?} on {runtime:?}: {printed:#?}");
+        assert!(printed[0].contains("1  parallel-begin if $_omp_level() == 1  (temporary; "), "{what}");
+        assert!(printed[1].contains("2  task-begin  (disabled; "), "{what}");
+        assert!(printed[3].contains("3 stops saved in "), "{what}");
+        assert!(printed[4].contains("A parallel region begins"), "{what}");
+        assert!(!printed[5].contains("parallel-begin") && printed[5].lines().count() == 2, "{what}");
+        assert!(printed[7].contains("A parallel region ends"), "{what}");
+        assert!(printed[10].contains("A task begins"), "{what}");
+        assert!(printed[11].contains("1 hit)") && printed[11].contains("3  parallel-end"), "{what}");
+        assert!(printed[12].starts_with("Stop 2  task-begin if $_omp_level() == 99"), "{what}");
+        assert!(printed[13].contains("exited normally"), "{what}");
+        for (text, first) in [(&printed[15], 4), (&printed[16], 7)] {
+            let expected =
+                ["parallel-begin if $_omp_level() == 1", "task-begin", "parallel-end if $_omp_team() == $team"];
+            let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("Stop ")).collect();
+            assert_eq!(lines.len(), 3, "{what}");
+            for (line, (number, stop)) in lines.iter().zip((first..).zip(expected)) {
+                assert!(line.starts_with(&format!("Stop {number}  {stop}  (")), "{what}");
+            }
+            assert!(lines[0].contains("(temporary; ") && lines[1].contains("(disabled; "), "{what}");
+        }
+        assert!(printed[17].contains("were not saved in /nowhere/at/all: No such file"), "{what}");
+    }
 }

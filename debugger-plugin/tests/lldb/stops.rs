@@ -334,3 +334,49 @@ fn ctrl_c_ends_a_command_that_lets_the_process_run() {
         running.release().expect("it goes on to its end");
     }
 }
+
+/// Stops are temporary, disabled, enabled and given another condition, and a file keeps them.
+#[test]
+fn stops_change_and_are_saved_and_loaded() {
+    each(|lldb, toolchain, runtime| {
+        let program = build("begin_end", toolchain, Opt::O0, &[]).expect("the program builds");
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("stops");
+        let printed = launching(lldb, &Launch::new(&program, runtime, Env::Settled))
+            .run(&[
+                "openmp breakpoint set -temporary parallel-begin if $_omp_level() == 1",
+                "openmp breakpoint set -disabled task-begin",
+                &format!("openmp breakpoint write {}", file.display()),
+                &run(directory.path()),
+                "openmp breakpoint list",
+                "openmp breakpoint enable 2",
+                "continue",
+                "openmp breakpoint condition 2 $_omp_level() == 99",
+                "continue",
+                "openmp breakpoint delete",
+                &format!("openmp breakpoint read {}", file.display()),
+                &format!("command source {}", file.display()),
+                "openmp breakpoint disable 3-5",
+                "openmp breakpoint list",
+                "openmp breakpoint write /nowhere/at/all",
+            ])
+            .expect("LLDB runs");
+        let what = format!("LLDB {}, {toolchain:?} on {runtime:?}: {printed:#?}", lldb.version);
+        assert!(printed[0].contains("1  parallel-begin if $_omp_level() == 1  (temporary; "), "{what}");
+        assert!(printed[1].contains("2  task-begin  (disabled; "), "{what}");
+        assert!(printed[2].contains("2 stops saved in "), "{what}");
+        assert!(printed[3].contains("A parallel region begins"), "{what}");
+        assert!(printed[4].starts_with("2  task-begin  (disabled; ") && printed[4].lines().count() == 1, "{what}");
+        assert!(printed[6].contains("A task begins"), "{what}");
+        assert!(printed[7].starts_with("Stop 2  task-begin if $_omp_level() == 99"), "{what}");
+        assert!(printed[8].contains("exited with status = 0"), "{what}");
+        let lines: Vec<&str> = printed[13].lines().collect();
+        let stops = ["parallel-begin if $_omp_level() == 1  (temporary; disabled; ", "task-begin  (disabled; "];
+        assert_eq!(lines.len(), 4, "{what}");
+        for (line, (number, stop)) in lines.iter().zip((3..).zip(stops.iter().cycle())) {
+            // The last one was disabled in the file, and no command has changed it.
+            assert!(line.starts_with(&format!("{number}  {stop}")), "{what}");
+        }
+        assert!(printed[14].contains("were not saved in /nowhere/at/all: No such file"), "{what}");
+    });
+}

@@ -197,9 +197,13 @@ class Breakpoint:
         self.address = address
         self._reached = reached
         self._valid = True
+        self.enabled = True
 
     def is_valid(self) -> bool:
         return self._valid
+
+    def set_enabled(self, enabled: bool) -> None:
+        self.enabled = enabled
 
     def delete(self) -> None:
         self._valid = False
@@ -337,8 +341,8 @@ class Debugger(core.Debugger):
         return self.running_for()
 
     def active(self) -> list[Breakpoint]:
-        """The breakpoints that are there."""
-        return [made for made in self.breakpoints if made.is_valid()]
+        """The breakpoints that are there and enabled."""
+        return [made for made in self.breakpoints if made.is_valid() and made.enabled]
 
 
 class FakeLibrary(Library):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 import unittest
+from pathlib import Path
 from typing import Any
 
 from fake import Debugger, Frame, Inferior, Thread, World, point, refusing, stack
@@ -96,9 +98,135 @@ class Places(unittest.TestCase):
 
     def test_a_stop_that_is_named_twice_is_refused_and_stays(self) -> None:
         self.world.run("break parallel-begin")
-        with self.assertRaisesRegex(CommandError, "^Stop 1 is named more than once: nothing was deleted.$"):
+        with self.assertRaisesRegex(CommandError, "^Stop 1 is named more than once: nothing was changed.$"):
             self.world.run("delete 1 1")
         self.assertEqual(self.addresses(), [0x9000, 0x9010])
+
+
+class Changes(unittest.TestCase):
+    """Stops are listed, disabled, enabled, made temporary, changed, saved and loaded."""
+
+    def setUp(self) -> None:
+        self.world = World()
+        self.world.library.points = [point(PARALLEL_BEGIN, 0x9000), point(TASK_BEGIN, 0x9100)]
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = Path(folder.name, "stops of mine")
+
+    def addresses(self) -> list[int]:
+        return [made.address for made in self.world.debugger.active()]
+
+    def test_a_disabled_stop_has_no_hits_until_it_is_enabled(self) -> None:
+        self.world.run("break parallel-begin")
+        self.world.run("break task-begin")
+        first = self.world.debugger.active()[0]
+        self.world.run("disable 1")
+        self.assertEqual(self.addresses(), [0x9100])
+        self.assertFalse(first.hit())
+        self.assertIn("1  parallel-begin  (disabled; 1 place; 0 hits)\n", self.world.run("break"))
+        self.world.run("enable")
+        self.assertTrue(first.hit())
+        self.assertIn("1  parallel-begin  (1 place; 1 hit)\n", self.world.run("break"))
+
+    def test_a_stop_is_disabled_where_a_runtime_is_loaded_later(self) -> None:
+        self.assertEqual(self.world.run("break -disabled parallel-begin"), "Stop 1  parallel-begin  (disabled; 1 place; 0 hits)\n")
+        self.world.plugin.files_loaded(self.world.inferior)
+        self.assertEqual(self.addresses(), [])
+        self.world.run("enable 1")
+        self.assertEqual(self.addresses(), [0x9000])
+
+    def test_a_temporary_stop_ends_with_its_first_hit(self) -> None:
+        self.assertEqual(self.world.run("break -temporary task-begin"), "Stop 1  task-begin  (temporary; 1 place; 0 hits)\n")
+        made = self.world.debugger.active()[0]
+        self.assertEqual([made.hit(), made.hit()], [True, False])
+        self.world.plugin.stopped([made])
+        self.assertIn("A task begins", self.world.debugger.output())
+        self.assertIn("There are no stops", self.world.run("break"))
+        # The debugger is still at the breakpoint, which it has to report.
+        self.assertEqual((self.addresses(), made.is_valid()), ([], True))
+        self.world.plugin.stopped([])
+        self.assertFalse(made.is_valid())
+        self.assertEqual(self.world.run("break task-begin"), "Stop 2  task-begin  (1 place; 0 hits)\n")
+
+    def test_a_temporary_stop_that_did_not_count_stays(self) -> None:
+        self.world.run("break -temporary task-begin if never")
+        self.assertFalse(self.world.debugger.active()[0].hit())
+        self.world.plugin.stopped([])
+        self.assertIn("1  task-begin if never  (temporary; 1 place; 0 hits)", self.world.run("break"))
+
+    def test_a_thread_that_does_not_count_does_not_hide_one_that_does(self) -> None:
+        self.world.run("break parallel-begin if here")
+        made = self.world.debugger.active()[0]
+        self.world.debugger.true.add("here")
+        self.assertTrue(made.hit())
+        self.world.debugger.true.clear()
+        self.assertFalse(made.hit())
+        self.world.plugin.stopped([made])
+        self.assertIn("A parallel region begins", self.world.debugger.output())
+
+    def test_conditions_change(self) -> None:
+        self.world.run("break parallel-begin if never")
+        made = self.world.debugger.active()[0]
+        self.assertEqual(self.world.run("condition 1"), "Stop 1  parallel-begin  (1 place; 0 hits)\n")
+        self.assertTrue(made.hit())
+        self.assertEqual(self.world.run("condition 1 a == b"), "Stop 1  parallel-begin if a == b  (1 place; 1 hit)\n")
+        self.assertFalse(made.hit())
+        for text in ("condition", "condition 2", "condition a == b"):
+            with self.subTest(text), self.assertRaises(CommandError):
+                self.world.run(text)
+
+    def test_ranges_name_the_stops_that_are_there(self) -> None:
+        for _ in range(5):
+            self.world.run("break parallel-begin")
+        self.world.run("delete 2")
+        self.world.run("disable 1-3 5")
+        lines = self.world.run("break").splitlines()
+        self.assertEqual([("disabled" in line, line[0]) for line in lines], [(True, "1"), (True, "3"), (False, "4"), (True, "5")])
+        for text, why in (
+            ("delete 2", "There is no stop 2 "),
+            ("enable 1-3 3", "Stop 3 is named more than once"),
+            ("enable x", "no stop x"),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(CommandError, why):
+                self.world.run(text)
+
+    def test_stops_are_saved_and_loaded_with_new_numbers(self) -> None:
+        self.world.run("break parallel-begin if $_omp_level() == 1")
+        self.world.run("break -temporary -disabled task-begin")
+        self.assertEqual(self.world.run(f"save '{self.file}'"), f"2 stops saved in {self.file}.\n")
+        self.assertEqual(
+            self.file.read_text().splitlines()[1:],
+            ["openmp break parallel-begin if $_omp_level() == 1", "openmp break -temporary -disabled task-begin"],
+        )
+        self.world.run("delete")
+        text = self.world.run(f"load '{self.file}'")
+        self.assertEqual(
+            text,
+            "Stop 3  parallel-begin if $_omp_level() == 1  (1 place; 0 hits)\nStop 4  task-begin  (temporary; disabled; 1 place; 0 hits)\n",
+        )
+
+    def test_of_a_file_with_anything_else_nothing_is_loaded(self) -> None:
+        for line in ("shell true", "openmp break", "openmp break nothing", "openmp break -hidden task-begin", "openmp breakparallel-begin"):
+            self.file.write_text(f"# stops\n\nopenmp break parallel-begin\n{line}\n")
+            with self.subTest(line), self.assertRaisesRegex(CommandError, "stops of mine:4: (.|\n)*Nothing was loaded"):
+                self.world.run(f"load '{self.file}'")
+        self.assertIn("There are no stops", self.world.run("break"))
+
+    def test_a_stop_without_a_place_is_reported_and_the_others_are_loaded(self) -> None:
+        self.file.write_text("openmp break barrier-begin\nopenmp break task-begin\n")
+        with self.assertRaisesRegex(CommandError, "stops of mine:1: There is no place to stop at for barrier-begin"):
+            self.world.run(f"load '{self.file}'")
+        self.assertIn("2  task-begin", self.world.run("break"))
+
+    def test_files_that_cannot_be_used_are_reported(self) -> None:
+        for text in ("save", "save a b", "load", "save /tmp/x"):
+            with self.subTest(text), self.assertRaises(CommandError):
+                self.world.run(text)
+        self.world.run("break task-begin")
+        with self.assertRaisesRegex(CommandError, "^The stops were not saved in /nowhere/at/all: No such file or directory.$"):
+            self.world.run("save /nowhere/at/all")
+        with self.assertRaisesRegex(CommandError, "^The stops were not loaded from /nowhere/at/all: No such file or directory.$"):
+            self.world.run("load /nowhere/at/all")
 
 
 class Hits(unittest.TestCase):
