@@ -52,11 +52,13 @@ class StopCommand(Command):
 
 
 class Break(StopCommand):
-    """Stop when a parallel region, a task or a thread begins or ends; or list these stops.
+    """Stop when a region, a task or a thread begins or ends, or at a construct; or list these stops.
     Usage: openmp break [-temporary] [-disabled] [EVENT [if CONDITION]]
 
-    EVENT is parallel-begin, parallel-end, task-begin, task-end, thread-begin, thread-end
-    or barrier-begin. The condition is evaluated in the thread that gets there, where
+    EVENT is parallel-begin, parallel-end, task-begin, task-end, thread-begin, thread-end,
+    barrier-begin, lock-acquire, critical-acquire, taskwait-begin, worksharing-begin (loops
+    and sections) or single-begin. At locks and constructs, it stops before the thread waits.
+    The condition is evaluated in the thread that gets there, where
     {level} and its like can be used. If no runtime is loaded yet, it holds as soon
     as one is, also in what the process becomes by exec, and in children that {debugger} follows.
     No preparation of the process is needed.

@@ -50,6 +50,11 @@ EVENTS = {
     5: "thread-begin",
     6: "thread-end",
     7: "barrier-begin",
+    8: "lock-acquire",
+    9: "critical-acquire",
+    10: "taskwait-begin",
+    11: "worksharing-begin",
+    12: "single-begin",
 }
 
 

@@ -23,6 +23,11 @@ WORDS = {
     "thread-begin": "A thread begins",
     "thread-end": "A thread ends",
     "barrier-begin": "The thread comes to a barrier",
+    "lock-acquire": "The thread comes to a lock",
+    "critical-acquire": "The thread comes to a critical construct",
+    "taskwait-begin": "The thread comes to a taskwait construct",
+    "worksharing-begin": "The thread comes to a worksharing loop or sections construct",
+    "single-begin": "The thread comes to a single construct",
 }
 
 #: Events that are about the region, and about the task.
@@ -45,7 +50,7 @@ def description(session: Session, process: Process, event: str, addresses: list[
         lines += region(process, lwp)
     if event in OF_TASK or event in OF_REGION:
         lines += task(process, lwp, "it is" if event in OF_TASK else "met by")
-    if event in ("thread-begin", "thread-end", "barrier-begin"):
+    if event not in OF_REGION and event not in OF_TASK:
         lines += thread_lines(process, lwp)
     return "\n  ".join(lines)
 

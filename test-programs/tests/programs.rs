@@ -391,6 +391,7 @@ fn every_program_has_its_source() -> Result<()> {
         .chain(STATE_PROGRAMS)
         .chain([
             "begin_end",
+            "constructs",
             "lock_names",
             "stop_points",
             "begins_late",

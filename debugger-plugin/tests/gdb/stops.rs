@@ -267,3 +267,32 @@ fn stops_change_and_are_saved_and_loaded() {
         assert!(printed[17].contains("were not saved in /nowhere/at/all: No such file"), "{what}");
     }
 }
+
+/// Stops at locks and constructs have as many hits as the program counts.
+#[test]
+fn threads_come_to_locks_and_constructs() {
+    each(|toolchain, runtime| {
+        let program = build("constructs", toolchain, Opt::O0, &[]).expect("the program builds");
+        let directory = tempfile::tempdir().expect("a directory");
+        let output = directory.path().join("out");
+        let events = ["lock-acquire", "critical-acquire", "taskwait-begin", "worksharing-begin", "single-begin"];
+        let breaks = events.map(|event| format!("openmp break {event}"));
+        let run = format!("run > {}", output.display());
+        let to_its_end = "python while gdb.selected_inferior().pid: gdb.execute('continue')";
+        let mut commands: Vec<&str> = breaks.iter().map(String::as_str).collect();
+        commands.extend([&run, to_its_end, "openmp break"]);
+        let printed = launching(&program, runtime).run(&commands).expect("gdb runs");
+        let what = format!("{toolchain:?} on {runtime:?}: {printed:#?}");
+        let told = std::fs::read_to_string(&output).expect("the program's output");
+        let hits: Vec<&str> = printed[7].lines().collect();
+        assert_eq!(hits.len(), events.len(), "{what}");
+        for (event, line) in events.iter().zip(hits) {
+            let pair = told.split_whitespace().find_map(|word| word.strip_prefix(event)?.strip_prefix('='));
+            assert!(
+                line.contains(event) && line.contains(&format!(" {} hits)", pair.expect("a count"))),
+                "{told}, {what}"
+            );
+        }
+        assert!(printed[6].contains("The thread comes to a lock (Thread "), "{what}");
+    });
+}

@@ -338,11 +338,11 @@ fn ctrl_c_ends_a_command_that_lets_the_process_run() {
 /// Stops are temporary, disabled, enabled and given another condition, and a file keeps them.
 #[test]
 fn stops_change_and_are_saved_and_loaded() {
-    each(|lldb, toolchain, runtime| {
-        let program = build("begin_end", toolchain, Opt::O0, &[]).expect("the program builds");
+    let program = build("begin_end", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
+    for lldb in lldbs() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("stops");
-        let printed = launching(lldb, &Launch::new(&program, runtime, Env::Settled))
+        let printed = launching(&lldb, &Launch::new(&program, Runtime::Libgomp, Env::Settled))
             .run(&[
                 "openmp breakpoint set -temporary parallel-begin if $_omp_level() == 1",
                 "openmp breakpoint set -disabled task-begin",
@@ -361,7 +361,7 @@ fn stops_change_and_are_saved_and_loaded() {
                 "openmp breakpoint write /nowhere/at/all",
             ])
             .expect("LLDB runs");
-        let what = format!("LLDB {}, {toolchain:?} on {runtime:?}: {printed:#?}", lldb.version);
+        let what = format!("LLDB {}: {printed:#?}", lldb.version);
         assert!(printed[0].contains("1  parallel-begin if $_omp_level() == 1  (temporary; "), "{what}");
         assert!(printed[1].contains("2  task-begin  (disabled; "), "{what}");
         assert!(printed[2].contains("2 stops saved in "), "{what}");
@@ -378,5 +378,33 @@ fn stops_change_and_are_saved_and_loaded() {
             assert!(line.starts_with(&format!("{number}  {stop}")), "{what}");
         }
         assert!(printed[14].contains("were not saved in /nowhere/at/all: No such file"), "{what}");
-    });
+    }
+}
+
+/// Stops at locks and constructs have as many hits as the program counts.
+#[test]
+fn threads_come_to_locks_and_constructs() {
+    let program = build("constructs", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
+    for lldb in lldbs() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let events = ["taskwait-begin", "single-begin"];
+        let mut commands: Vec<String> = events.map(|event| format!("openmp breakpoint set {event}")).to_vec();
+        commands.push(run(directory.path()));
+        // One more continue than there are events is an error, which does no harm.
+        commands.extend(std::iter::repeat_n("continue".to_owned(), 14));
+        commands.push("openmp breakpoint list".to_owned());
+        let launch = Launch::new(&program, Runtime::Libgomp, Env::Settled);
+        let printed = launching(&lldb, &launch).run(&commands).expect("LLDB runs");
+        let what = format!("LLDB {}: {printed:#?}", lldb.version);
+        let told = std::fs::read_to_string(directory.path().join("out")).expect("the program's output");
+        let hits: Vec<&str> = printed.last().expect("the list").lines().collect();
+        assert_eq!(hits.len(), events.len(), "{what}");
+        for (event, line) in events.iter().zip(hits) {
+            let pair = told.split_whitespace().find_map(|word| word.strip_prefix(event)?.strip_prefix('='));
+            assert!(
+                line.contains(event) && line.contains(&format!(" {} hits)", pair.expect("a count"))),
+                "{told}, {what}"
+            );
+        }
+    }
 }

@@ -95,7 +95,7 @@ class Arguments(unittest.TestCase):
             ("stacks", "", ["-v", "-json", "-all", "-tree", "-dot", "-folded", "-svg"]),
             ("stacks", "-tree -", ["-v", "-json", "-all", "-dot", "-folded", "-svg"]),
             ("stacks", "-j", ["-json"]),
-            ("break", "task", ["task-begin", "task-end"]),
+            ("break", "task", ["task-begin", "task-end", "taskwait-begin"]),
             ("bt", "on c", ["continued"]),
             ("until", "", ["barrier"]),
             ("thread", "0.", ["0.0", "0.1", "0.2", "0.3"]),

@@ -12,7 +12,7 @@ from openmp_core.debugger import Function, Source, Stopped
 from openmp_core.errors import CommandError, OmpdError
 from openmp_core.stepping import begin_of_body, behind_prologue, body_of
 
-PARALLEL_BEGIN, PARALLEL_END, TASK_BEGIN, BARRIER = 1, 2, 3, 7
+PARALLEL_BEGIN, PARALLEL_END, TASK_BEGIN, BARRIER, LOCK = 1, 2, 3, 7, 8
 
 
 class Places(unittest.TestCase):
@@ -298,6 +298,15 @@ class Hits(unittest.TestCase):
             "The thread comes to a barrier (Thread 1, LWP 101).\n  at: sweep (hang.c:24)\n  thread 1 of 4, level 2\nthe frame\n",
         )
         self.assertIs(self.world.debugger.frame, program)
+
+    def test_at_a_lock_it_is_said_which_thread_comes_to_it(self) -> None:
+        self.library.points = [point(LOCK, 0x9000)]
+        self.world.run("break lock-acquire")
+        self.world.threads[0].frames = stack(Frame(0x9000, "omp_set_lock"))
+        self.hit()
+        self.world.debugger.output()
+        self.world.plugin.stopped([self.world.debugger.active()[0]])
+        self.assertEqual(self.world.debugger.output(), "The thread comes to a lock (Thread 1, LWP 101).\n  thread 1 of 4, level 2\n")
 
     def test_of_breakpoints_at_one_address_the_one_that_stopped_is_told_of(self) -> None:
         self.library.points = [point(PARALLEL_BEGIN, 0x9000), point(BARRIER, 0x9000)]

@@ -51,7 +51,27 @@ typedef enum {
     /*
      A thread comes to a barrier of its team, or to the end of a region. OMPD has no symbol for it.
      */
-    ompdx_event_barrier_begin = 7
+    ompdx_event_barrier_begin = 7,
+    /*
+     A thread comes to a lock that it will acquire (`omp_set_lock`, `omp_set_nest_lock`). OMPD has no symbol for it.
+     */
+    ompdx_event_lock_acquire = 8,
+    /*
+     A thread comes to a `critical` construct. OMPD has no symbol for it.
+     */
+    ompdx_event_critical_acquire = 9,
+    /*
+     A thread comes to a `taskwait` construct. OMPD has no symbol for it.
+     */
+    ompdx_event_taskwait_begin = 10,
+    /*
+     A thread comes to a worksharing loop, or to a `sections` construct. OMPD has no symbol for it.
+     */
+    ompdx_event_worksharing_begin = 11,
+    /*
+     A thread comes to a `single` construct. OMPD has no symbol for it.
+     */
+    ompdx_event_single_begin = 12
 } ompdx_event_t;
 
 /*

@@ -38,6 +38,16 @@ pub enum Event {
     ThreadEnd = 6,
     /// A thread comes to a barrier of its team, or to the end of a region. OMPD has no symbol for it.
     BarrierBegin = 7,
+    /// A thread comes to a lock that it will acquire (`omp_set_lock`, `omp_set_nest_lock`). OMPD has no symbol for it.
+    LockAcquire = 8,
+    /// A thread comes to a `critical` construct. OMPD has no symbol for it.
+    CriticalAcquire = 9,
+    /// A thread comes to a `taskwait` construct. OMPD has no symbol for it.
+    TaskwaitBegin = 10,
+    /// A thread comes to a worksharing loop, or to a `sections` construct. OMPD has no symbol for it.
+    WorksharingBegin = 11,
+    /// A thread comes to a `single` construct. OMPD has no symbol for it.
+    SingleBegin = 12,
 }
 
 /// Where the knowledge of how to read a value comes from.
@@ -141,6 +151,11 @@ impl From<StopEvent> for Event {
             StopEvent::ThreadBegin => Event::ThreadBegin,
             StopEvent::ThreadEnd => Event::ThreadEnd,
             StopEvent::BarrierBegin => Event::BarrierBegin,
+            StopEvent::LockAcquire => Event::LockAcquire,
+            StopEvent::CriticalAcquire => Event::CriticalAcquire,
+            StopEvent::TaskwaitBegin => Event::TaskwaitBegin,
+            StopEvent::WorksharingBegin => Event::WorksharingBegin,
+            StopEvent::SingleBegin => Event::SingleBegin,
         }
     }
 }

@@ -287,6 +287,12 @@ impl ElfFile {
         self.dynsym().global_names()
     }
 
+    /// Symbols that `.dynsym` defines for others, in the order of the table; addresses are the file's. A name has one for each version.
+    pub fn exported_symbols(&self) -> impl Iterator<Item = Symbol> {
+        let table = self.dynsym();
+        table.entries().iter().filter(|entry| entry.global).map(|entry| named(table, entry, SymbolOrigin::Dynsym))
+    }
+
     /// Symbols of `.symtab` whose names begin with `prefix`, in the order of the table; addresses are the file's.
     pub fn symbols_with_prefix(&self, prefix: &str) -> impl Iterator<Item = Symbol> {
         let table = self.symtab();

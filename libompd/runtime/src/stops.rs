@@ -4,6 +4,8 @@
 //! through equivalent instructions, which are found by following the code from functions that are exported. Nothing is found by
 //! what its bytes look like.
 
+pub(crate) mod constructs;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -33,11 +35,21 @@ pub enum StopEvent {
     ThreadEnd,
     /// A thread comes to a barrier of its team, which may be the one at the end of a region.
     BarrierBegin,
+    /// A thread comes to a lock that it will acquire.
+    LockAcquire,
+    /// A thread comes to a `critical` construct.
+    CriticalAcquire,
+    /// A thread comes to a `taskwait` construct.
+    TaskwaitBegin,
+    /// A thread comes to a worksharing loop, or to a `sections` construct.
+    WorksharingBegin,
+    /// A thread comes to a `single` construct.
+    SingleBegin,
 }
 
 impl StopEvent {
     /// All of them.
-    pub const ALL: [StopEvent; 7] = [
+    pub const ALL: [StopEvent; 12] = [
         StopEvent::ParallelBegin,
         StopEvent::ParallelEnd,
         StopEvent::TaskBegin,
@@ -45,6 +57,11 @@ impl StopEvent {
         StopEvent::ThreadBegin,
         StopEvent::ThreadEnd,
         StopEvent::BarrierBegin,
+        StopEvent::LockAcquire,
+        StopEvent::CriticalAcquire,
+        StopEvent::TaskwaitBegin,
+        StopEvent::WorksharingBegin,
+        StopEvent::SingleBegin,
     ];
 
     /// The name of the symbol that OMPD has for it, if it has one.
@@ -56,7 +73,12 @@ impl StopEvent {
             StopEvent::TaskEnd => "ompd_bp_task_end",
             StopEvent::ThreadBegin => "ompd_bp_thread_begin",
             StopEvent::ThreadEnd => "ompd_bp_thread_end",
-            StopEvent::BarrierBegin => return None,
+            StopEvent::BarrierBegin
+            | StopEvent::LockAcquire
+            | StopEvent::CriticalAcquire
+            | StopEvent::TaskwaitBegin
+            | StopEvent::WorksharingBegin
+            | StopEvent::SingleBegin => return None,
         })
     }
 }

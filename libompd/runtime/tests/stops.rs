@@ -59,6 +59,9 @@ fn places_of_a_libiomp5_are_in_the_functions_that_its_symbols_name() {
             (StopEvent::TaskBegin, &["__kmp_invoke_task", "__kmpc_omp_task_begin_if0"]),
             (StopEvent::TaskEnd, &["__kmp_invoke_task", "__kmpc_omp_task_complete_if0"]),
             (StopEvent::ThreadEnd, &["__kmp_launch_thread"]),
+            (StopEvent::LockAcquire, &["__kmpc_set_lock", "__kmpc_set_nest_lock"]),
+            (StopEvent::CriticalAcquire, &["__kmpc_critical_with_hint"]),
+            (StopEvent::SingleBegin, &["__kmpc_single", "GOMP_single_start", "GOMP_single_copy_start"]),
         ],
     );
     let at: Vec<Addr> = begins(StopEvent::BarrierBegin).collect();
@@ -68,6 +71,27 @@ fn places_of_a_libiomp5_are_in_the_functions_that_its_symbols_name() {
         let own = stops.points.iter().find(|point| point.own && point.event == event);
         assert_eq!(own.map(|own| own.addr), event.symbol().map(entry));
     }
+}
+
+/// A program has those functions of a runtime built in that it needs.
+#[test]
+fn constructs_of_a_built_in_libgomp_have_places() {
+    if let Err(reason) = Toolchain::Gcc.check() {
+        return reason.show();
+    }
+    let program = build("constructs", Toolchain::Gcc, Opt::O0, &["-static"]).expect("it builds");
+    let file = ElfFile::open(&program.path).expect("the program");
+    let stops = stops_of(&file).expect("a runtime");
+    check(
+        &file,
+        &stops,
+        &[
+            (StopEvent::WorksharingBegin, &["GOMP_loop_", "GOMP_sections"]),
+            (StopEvent::CriticalAcquire, &["GOMP_critical_start", "GOMP_critical_name_start"]),
+            (StopEvent::TaskwaitBegin, &["GOMP_taskwait"]),
+            (StopEvent::SingleBegin, &["GOMP_single_start", "GOMP_single_copy_start"]),
+        ],
+    );
 }
 
 #[test]

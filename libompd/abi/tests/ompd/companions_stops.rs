@@ -102,7 +102,8 @@ fn run(what: &str, launch: Launch, registers: bool) {
     let points = out(|points| unsafe { ompdx_stop_points(session.space, points, &raw mut number) }).expect("points");
     let listed: Vec<StopPoint> = (0..number as usize).map(|n| unsafe { points.add(n).read() }).collect();
     unsafe { crate::debugger::give_back(points.cast()) };
-    let is_wanted = |event| !matches!(event, Event::BarrierBegin | Event::ThreadBegin | Event::ThreadEnd);
+    let is_wanted =
+        |event| matches!(event, Event::ParallelBegin | Event::ParallelEnd | Event::TaskBegin | Event::TaskEnd);
     let equivalent = listed.iter().filter(|point| point.point != 0 && is_wanted(point.event));
     let mut at: BTreeMap<u64, (bool, Event)> =
         equivalent.map(|point| (point.address.address, (false, point.event))).collect();

@@ -37,6 +37,11 @@ fn name(event: Event) -> &'static str {
         Event::ThreadBegin => "thread begin",
         Event::ThreadEnd => "thread end",
         Event::BarrierBegin => "barrier begin",
+        Event::LockAcquire => "lock acquire",
+        Event::CriticalAcquire => "critical acquire",
+        Event::TaskwaitBegin => "taskwait begin",
+        Event::WorksharingBegin => "worksharing begin",
+        Event::SingleBegin => "single begin",
     }
 }
 
@@ -68,7 +73,7 @@ fn run(toolchain: Toolchain, tells: Tells, behind: u64) -> Counts {
     unsafe { crate::debugger::give_back(points.cast()) };
     let at: BTreeMap<(u64, bool), Event> = listed
         .iter()
-        .filter(|point| point.point != 0)
+        .filter(|point| point.point != 0 && point.event as u32 <= Event::BarrierBegin as u32)
         .map(|point| {
             let own = point.own == 1;
             ((point.address.address + if own { behind } else { 0 }, own), point.event)

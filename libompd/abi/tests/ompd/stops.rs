@@ -149,6 +149,12 @@ impl Watch {
                     Event::ThreadBegin => assert!(self.threads.insert(tid), "a thread begins once"),
                     Event::ThreadEnd => {}
                     Event::BarrierBegin => *self.barriers.entry(tid).or_default() += 1,
+                    // Their place in the code is all there is.
+                    Event::LockAcquire
+                    | Event::CriticalAcquire
+                    | Event::TaskwaitBegin
+                    | Event::WorksharingBegin
+                    | Event::SingleBegin => {}
                 }
             }
         }

@@ -19,7 +19,7 @@ use crate::model::{Fact, RawSnapshot, RawTeam, TeamId};
 use crate::recover::unanimous;
 use crate::stops::{
     AtStop, Branches, Found, Kind, Lacking, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register,
-    encountering,
+    constructs, encountering,
 };
 
 /// What `gomp_team_start (fn, data, nthreads, flags, team, taskgroup)` is given, by number.
@@ -40,6 +40,7 @@ pub(crate) fn find(image: &ElfFile, in_task: Option<u64>) -> Found {
     search.tasks();
     search.threads();
     search.barriers();
+    constructs::find(&search.branches, &mut search.found);
     search.found.close(&search.branches)
 }
 

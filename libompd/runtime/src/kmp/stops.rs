@@ -12,7 +12,7 @@ use crate::excerpt::Excerpt;
 use crate::model::{RawSnapshot, TaskId};
 use crate::stops::{
     AtStop, Branches, Found, Kind, Lacking, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register,
-    encountering,
+    constructs, encountering,
 };
 
 /// `KMP_GTID_DNE` (`kmp.h`): the number in a team of a thread that is in none.
@@ -32,6 +32,7 @@ pub(crate) fn find(image: &ElfFile) -> Found {
     search.tasks();
     search.undeferred();
     search.barriers();
+    constructs::find(&search.branches, &mut search.found);
     search.found.close(&search.branches)
 }
 
