@@ -13,7 +13,7 @@ from .command import Command
 from .debugger import Breakpoint, Debugger, Inferior
 from .frames import Backtrace, Folding
 from .names import ThreadNames
-from .running import Catch, Step, Until
+from .running import Catch, Finish, Step, Until
 from .session import Session
 from .stops import Stops
 
@@ -29,7 +29,7 @@ class Plugin:
         self.names = ThreadNames(self.session)
         self.commands: list[Command] = [command(self.session) for command in (*views.ALL, *threads.ALL, *variables.ALL)]
         self.commands.append(Backtrace(self.session, self.folding))
-        self.commands += [command(self.session, self.stops) for command in (*breaking.ALL, Step, Until)]
+        self.commands += [command(self.session, self.stops) for command in (*breaking.ALL, Step, Finish, Until)]
         self.commands.append(Catch(self.session))
 
     def stopped(self, breakpoints: Iterable[Breakpoint]) -> None:

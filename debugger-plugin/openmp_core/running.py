@@ -5,6 +5,7 @@ from __future__ import annotations
 from .command import Command
 from .debugger import Stopped
 from .errors import CommandError, NotNow, OmpdError
+from .functions import Query
 from .process import Process
 from .session import Session
 from .stepping import begin_of_body
@@ -19,9 +20,9 @@ class Running(Command):
         self.stops = stops
         super().__init__(session)
 
-    def until(self, process: Process, lwp: int, events: tuple[str, ...]) -> str | None:
-        """Runs to one of the events in the selected thread. Returns it, or `None` after another stop."""
-        stop = self.stops.add(process, events, lwp=lwp)
+    def until(self, process: Process, lwp: int, events: tuple[str, ...], condition: str = "") -> str | None:
+        """Runs to one of the events in a thread. Returns it, or `None` after another stop."""
+        stop = self.stops.add(process, events, condition, lwp)
         try:
             if not self.debugger.go_on() or not stop.hits:
                 return None
@@ -108,6 +109,43 @@ class Until(Running):
         process = self.process()
         if self.until(process, self.ready(process), ("barrier-begin",)) is not None:
             self.debugger.show_frame()
+
+
+class Finish(Running):
+    """Run until the parallel region of the selected thread ends.
+    Usage: openmp finish
+
+    It stops in thread 0 of the team, when all members have come to the end of the region.
+    All threads continue until then, also those of other teams. Breakpoints count
+    meanwhile, and so does Ctrl-C."""
+
+    name = "finish"
+
+    def run(self, argument: str, from_tty: bool) -> None:
+        if argument.strip():
+            raise CommandError(f"Usage: {self.usage()}")
+        process = self.process()
+        lwp = self.ready(process)
+        event = process.event_at(lwp)
+        if event == "parallel-end":
+            raise CommandError("The region of this thread ends here. Select a thread of another region.")
+        # A region that begins here ends in this thread.
+        primary = lwp if event == "parallel-begin" else self.primary(process, lwp)
+        # Thread 0 may begin and end other regions before.
+        region = Query(process, lwp).descriptor("parallel")
+        if self.until(process, primary, ("parallel-end",), f"$_omp_team() == {region}") is not None:
+            self.debugger.show_frame()
+
+    @staticmethod
+    def primary(process: Process, lwp: int) -> int:
+        """The kernel id of thread 0 in a thread's team."""
+        places = process.members(lwp)
+        if not places:
+            raise CommandError("The selected thread is in no team (`openmp threads` lists those that are).")
+        found = process.team(places[0].runtime, places[0].team)["members"][0]
+        if found is None:
+            raise CommandError(f"Thread 0 of team {places[0].team}, in which the region ends, was not found.")
+        return int(found)
 
 
 def seconds(text: str) -> float:

@@ -296,3 +296,35 @@ fn threads_come_to_locks_and_constructs() {
         assert!(printed[6].contains("The thread comes to a lock (Thread "), "{what}");
     });
 }
+
+/// `openmp finish` ends where the thread's region ends, and not where another one does.
+#[test]
+fn finish_ends_at_the_end_of_the_region() {
+    if !has_gdb() {
+        return;
+    }
+    for (toolchain, runtime) in native_combinations() {
+        let program = build("begin_end", toolchain, Opt::O0, &[]).expect("the program builds");
+        let directory = tempfile::tempdir().expect("a directory");
+        let input = directory.path().join("in");
+        std::fs::write(&input, "g").expect("a file");
+        let printed = launching(&program, runtime)
+            .first("openmp break -temporary parallel-begin if $_omp_level() == 0")
+            .first(format!("run < {} > /dev/null", input.display()))
+            .run(&[
+                "set $outer = $_omp_team()",
+                "openmp step",
+                "openmp finish",
+                "print $_omp_team() == $outer",
+                "print $_omp_level()",
+                "openmp finish",
+                "kill",
+            ])
+            .expect("gdb runs");
+        let what = format!("{toolchain:?} on {runtime:?}: {printed:#?}");
+        // Inner regions end before.
+        assert!(printed[2].contains("size2_level1 ()"), "{what}");
+        assert!(printed[3].ends_with("= 1") && printed[4].ends_with("= 0"), "{what}");
+        assert!(printed[5].contains("The region of this thread ends here."), "{what}");
+    }
+}

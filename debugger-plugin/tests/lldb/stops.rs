@@ -408,3 +408,30 @@ fn threads_come_to_locks_and_constructs() {
         }
     }
 }
+
+/// `openmp team finish` ends where the thread's region ends, and not where another one does.
+#[test]
+fn finish_ends_at_the_end_of_the_region() {
+    let program = build("begin_end", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
+    for lldb in lldbs() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let printed = launching(&lldb, &Launch::new(&program, Runtime::Libgomp, Env::Settled))
+            .first("openmp break -temporary parallel-begin if $_omp_level() == 0")
+            .first(run(directory.path()))
+            .run(&[
+                "openmp print $_omp_team()",
+                "openmp step",
+                "openmp team finish",
+                "openmp print $_omp_team()",
+                "openmp print $_omp_level()",
+                "openmp finish",
+                "kill",
+            ])
+            .expect("LLDB runs");
+        let what = format!("LLDB {}: {printed:#?}", lldb.version);
+        // Inner regions end before.
+        assert!(printed[2].contains("size2_level1"), "{what}");
+        assert!(printed[3] == printed[0] && printed[4] == "0", "{what}");
+        assert!(printed[5].contains("The region of this thread ends here."), "{what}");
+    }
+}

@@ -15,7 +15,7 @@ from openmp_core.variables import Print
 COMMANDS = {
     "of what is": "status threads teams parallel tasks waits loops icvs stacks doctor init why",
     "of threads": "thread apply taskframes print bt",
-    "of what runs": "break delete disable enable condition save load step until catch",
+    "of what runs": "break delete disable enable condition save load step finish until catch",
 }
 
 

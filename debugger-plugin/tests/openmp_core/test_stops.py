@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-from fake import Debugger, Frame, Inferior, Thread, World, point, refusing, stack
+from fake import Debugger, Frame, Inferior, Thread, World, point, refusing, runtime, stack
 from openmp_core.debugger import Function, Source, Stopped
 from openmp_core.errors import CommandError, OmpdError
 from openmp_core.stepping import begin_of_body, behind_prologue, body_of
@@ -369,6 +369,48 @@ class Running(unittest.TestCase):
         self.debugger.running = run
         self.assertEqual(self.world.run("until barrier"), "the frame\n")
         self.assertEqual(self.debugger.active(), [])
+
+    def region_at(self, address: int) -> None:
+        """The region of any thread has its record there, and the process has a place for its end."""
+        self.world.library.points = [point(PARALLEL_END, 0x9200)]
+        self.world.library.answers["ompdx_get_descriptor"] = lambda _handle, out: setattr(out._obj, "address", address)
+
+    def test_finish_stops_in_thread_0_at_the_end_of_that_region(self) -> None:
+        self.region_at(0x7000)
+
+        def run() -> bool:
+            [made] = self.debugger.active()
+            self.debugger.true.add(f"$_omp_team() == {0x7000}")
+            hits = [made.hit()]
+            self.debugger.select_thread(self.world.threads[0])
+            self.debugger.true.clear()
+            hits.append(made.hit())
+            self.debugger.true.add(f"$_omp_team() == {0x7000}")
+            hits.append(made.hit())
+            # Neither in another thread of the team, nor at the end of another region.
+            self.assertEqual(hits, [False, False, True])
+            return True
+
+        self.debugger.running = run
+        self.debugger.select_thread(self.world.threads[2])
+        self.assertEqual(self.world.run("finish"), "the frame\n")
+        self.assertEqual(self.debugger.active(), [])
+
+    def test_finish_says_which_region_it_cannot_finish(self) -> None:
+        self.region_at(0x7000)
+        self.world.library.event = PARALLEL_END
+        with self.assertRaisesRegex(CommandError, "^The region of this thread ends here"):
+            self.world.run("finish")
+        self.world.library.event = 0
+        self.world.library.report["runtimes"] = [runtime([None, 101])]
+        with self.assertRaisesRegex(CommandError, "^Thread 0 of team 0, in which the region ends, was not found"):
+            self.world.run("finish")
+        self.world.library.report["runtimes"] = []
+        self.world.inferior.stops += 1
+        with self.assertRaisesRegex(CommandError, "^The selected thread is in no team"):
+            self.world.run("finish")
+        with self.assertRaisesRegex(CommandError, "^Usage: openmp finish"):
+            self.world.run("finish 3")
 
     def test_the_end_of_the_process_is_for_the_debugger_to_print(self) -> None:
         self.debugger.running = lambda: False
