@@ -351,6 +351,10 @@ class Debugger(ABC):
         The debugger prints why, except at breakpoints of `break_at`."""
 
     @abstractmethod
+    def holding(self, threads: Sequence[Thread]) -> AbstractContextManager[None]:
+        """Has these threads stay where they are for a while, whatever continues. Raises `DebuggerError` if it cannot."""
+
+    @abstractmethod
     def run_for(self, inferior: Inferior, seconds: float) -> Stopped:
         """Continues the process for some time, or until something else stops it. Then the debugger prints why.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from .command import Command
-from .debugger import Stopped
+from .debugger import Stopped, Thread
 from .errors import CommandError, NotNow, OmpdError
 from .functions import Query
-from .process import Process
+from .process import Process, known
 from .session import Session
 from .stepping import begin_of_body
 from .stop_text import OF_REGION, region_function, select_program_frame, task_function
@@ -113,16 +113,20 @@ class Until(Running):
 
 class Finish(Running):
     """Run until the parallel region of the selected thread ends.
-    Usage: openmp finish
+    Usage: openmp finish [-hold]
 
     It stops in thread 0 of the team, when all members have come to the end of the region.
-    All threads continue until then, also those of other teams. Breakpoints count
-    meanwhile, and so does Ctrl-C."""
+    All threads continue until then. With -hold, threads of other teams stay where they
+    are, but not those of teams inside the region. It is refused where {debugger} cannot hold
+    threads. If the team waits for a thread that is held, it does not end: Ctrl-C stops it.
+    Breakpoints count meanwhile."""
 
     name = "finish"
+    options = ("-hold",)
 
     def run(self, argument: str, from_tty: bool) -> None:
-        if argument.strip():
+        flags, rest = self.split(argument)
+        if rest:
             raise CommandError(f"Usage: {self.usage()}")
         process = self.process()
         lwp = self.ready(process)
@@ -133,8 +137,27 @@ class Finish(Running):
         primary = lwp if event == "parallel-begin" else self.primary(process, lwp)
         # Thread 0 may begin and end other regions before.
         region = Query(process, lwp).descriptor("parallel")
-        if self.until(process, primary, ("parallel-end",), f"$_omp_team() == {region}") is not None:
+        held = self.others(process, lwp) if "-hold" in flags else []
+        with self.debugger.holding(held):
+            event = self.until(process, primary, ("parallel-end",), f"$_omp_team() == {region}")
+        if event is not None:
             self.debugger.show_frame()
+
+    @staticmethod
+    def others(process: Process, lwp: int) -> list[Thread]:
+        """The threads that are in teams, but neither in that of a thread nor inside of it."""
+        own = process.members(lwp)[0]
+        teams = process.report()["runtimes"][own.runtime]["teams"]
+        inside = {own.team}
+        # A team comes to the set after the one around it, whatever their order is.
+        for _ in teams:
+            inside |= {number for number, team in enumerate(teams) if known(team.get("parent")) in inside}
+        found = []
+        for thread in process.inferior.threads():
+            places = process.members(thread.lwp)
+            if places and not any(place.runtime == own.runtime and place.team in inside for place in places):
+                found.append(thread)
+        return found
 
     @staticmethod
     def primary(process: Process, lwp: int) -> int:

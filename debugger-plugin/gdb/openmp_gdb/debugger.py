@@ -410,6 +410,15 @@ class Debugger(core.Debugger):
     def go_on(self) -> bool:
         return running.go_on()
 
+    @contextmanager
+    def holding(self, threads: Sequence[core.Thread]) -> Iterator[None]:
+        if threads:
+            raise DebuggerError(
+                "gdb cannot hold these threads: it lets one thread continue, or all. In non-stop mode, continue the team by "
+                '`eval "thread apply %s -q continue &", $_omp_team(TEAM)`.'
+            )
+        yield
+
     @errors()
     def run_for(self, inferior: core.Inferior, seconds: float) -> core.Stopped:
         assert isinstance(inferior, Inferior)

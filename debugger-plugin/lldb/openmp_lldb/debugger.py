@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Callable
@@ -202,6 +202,19 @@ class Debugger(core.Debugger):
 
     def go_on(self) -> bool:
         return running.go_on(self)
+
+    @contextmanager
+    def holding(self, threads: Sequence[core.Thread]) -> Iterator[None]:
+        # Those that the user has suspended stay so.
+        held = [thread for thread in map(native, threads) if not thread.IsSuspended()]
+        try:
+            for thread in held:
+                thread.Suspend()
+            yield
+        finally:
+            for thread in held:
+                if thread.IsValid():
+                    thread.Resume()
 
     def run_for(self, inferior: core.Inferior, seconds: float) -> core.Stopped:
         assert isinstance(inferior, Inferior)

@@ -328,3 +328,20 @@ fn finish_ends_at_the_end_of_the_region() {
         assert!(printed[5].contains("The region of this thread ends here."), "{what}");
     }
 }
+
+/// gdb cannot hold the threads of another team, says so, and stays where it is.
+#[test]
+fn finish_that_would_hold_other_teams_is_refused() {
+    if !has_gdb() {
+        return;
+    }
+    let program = build("two_teams", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
+    let printed = launching(&program, Runtime::Libgomp)
+        .first("break all_arrived")
+        .first("run")
+        .run(&["openmp finish -hold", "openmp break", "frame", "openmp finish", "delete", "continue"])
+        .expect("gdb runs");
+    assert!(printed[0].contains("gdb cannot hold these threads"), "{printed:#?}");
+    assert!(printed[1].contains("There are no stops") && printed[2].contains("all_arrived"), "{printed:#?}");
+    assert!(printed[3].contains("two_teams.c:") && printed[5].contains("exited normally"), "{printed:#?}");
+}

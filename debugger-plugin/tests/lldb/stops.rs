@@ -413,7 +413,8 @@ fn threads_come_to_locks_and_constructs() {
 #[test]
 fn finish_ends_at_the_end_of_the_region() {
     let program = build("begin_end", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
-    for lldb in lldbs() {
+    // The other test of `finish` has all of them.
+    for lldb in lldbs().into_iter().take(1) {
         let directory = tempfile::tempdir().expect("a directory");
         let printed = launching(&lldb, &Launch::new(&program, Runtime::Libgomp, Env::Settled))
             .first("openmp break -temporary parallel-begin if $_omp_level() == 0")
@@ -433,5 +434,30 @@ fn finish_ends_at_the_end_of_the_region() {
         assert!(printed[2].contains("size2_level1"), "{what}");
         assert!(printed[3] == printed[0] && printed[4] == "0", "{what}");
         assert!(printed[5].contains("The region of this thread ends here."), "{what}");
+    }
+}
+
+/// `openmp team finish -hold` ends a region while the threads of another team stay where they are.
+#[test]
+fn finish_holds_other_teams() {
+    let program = build("two_teams", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
+    for lldb in lldbs() {
+        let printed = launching(&lldb, &Launch::new(&program, Runtime::Libgomp, Env::Settled))
+            .first("breakpoint set -n all_arrived")
+            .first("process launch")
+            .run(&[
+                "openmp print counts",
+                "openmp team finish -hold",
+                "openmp print counts",
+                "openmp thread",
+                "breakpoint delete --force",
+                "continue",
+            ])
+            .expect("LLDB runs");
+        let what = format!("LLDB {}: {printed:#?}", lldb.version);
+        assert!(printed[0].contains("[0] = ") && printed[2] == printed[0], "{what}");
+        assert!(printed[1].contains("two_teams.c:") && printed[3].contains("thread 0 of 2"), "{what}");
+        // Nothing is held any more.
+        assert!(printed[5].contains("exited with status = 0"), "{what}");
     }
 }

@@ -242,6 +242,8 @@ class Debugger(core.Debugger):
         self.libraries: dict[range, str] = {}
         #: What happens when the process is let run: whether it lives on.
         self.running: Callable[[], bool] = lambda: True
+        #: The threads that were held at last.
+        self.held: list[str] = []
         #: What happens when it is let run for some time.
         self.running_for: Callable[[], core.Stopped] = lambda: core.Stopped.TIME
 
@@ -336,6 +338,11 @@ class Debugger(core.Debugger):
 
     def go_on(self) -> bool:
         return self.running()
+
+    @contextmanager
+    def holding(self, threads: Sequence[core.Thread]) -> Iterator[None]:
+        self.held = [thread.id for thread in threads]
+        yield
 
     def run_for(self, inferior: core.Inferior, seconds: float) -> core.Stopped:
         return self.running_for()

@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-from fake import Debugger, Frame, Inferior, Thread, World, point, refusing, runtime, stack
+from fake import Debugger, Frame, Inferior, Thread, World, fact, point, refusing, runtime, stack
 from openmp_core.debugger import Function, Source, Stopped
 from openmp_core.errors import CommandError, OmpdError
 from openmp_core.stepping import begin_of_body, behind_prologue, body_of
@@ -395,6 +395,22 @@ class Running(unittest.TestCase):
         self.debugger.select_thread(self.world.threads[2])
         self.assertEqual(self.world.run("finish"), "the frame\n")
         self.assertEqual(self.debugger.active(), [])
+
+    def test_finish_holds_other_teams_but_not_those_inside_the_region(self) -> None:
+        self.region_at(0x7000)
+        for number in range(5, 8):
+            self.world.inferior.all_threads.append(Thread(number, 100 + number))
+        # Team 1 is around team 0, and team 2 inside of team 0. Team 3 is another one.
+        found = runtime([101, 102], [101, 103], [102, 104], [105, 106])
+        for team, parent in zip(found["teams"], (1, None, 0, 1)):
+            team["parent"] = fact(parent)
+        self.world.library.report["runtimes"] = [found]
+        self.debugger.running = lambda: False
+        self.world.run("finish")
+        self.assertEqual(self.debugger.held, [])
+        self.world.run("finish -hold")
+        # Thread 7 is in no team.
+        self.assertEqual(self.debugger.held, ["3", "5", "6"])
 
     def test_finish_says_which_region_it_cannot_finish(self) -> None:
         self.region_at(0x7000)
