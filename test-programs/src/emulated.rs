@@ -30,12 +30,13 @@ const EMULATOR: &str = "qemu-system-aarch64";
 /// Where the libraries of the cross compiler are.
 const CROSS_LIBRARIES: &str = "/usr/aarch64-linux-gnu/lib";
 /// Those of them that programs need.
-const LIBRARIES: [&str; 8] = [
+const LIBRARIES: [&str; 9] = [
     "ld-linux-aarch64.so.1",
     "libc.so.6",
     "libm.so.6",
     "libdl.so.2",
     "libpthread.so.0",
+    "librt.so.1",
     "libgcc_s.so.1",
     "libstdc++.so.6",
     "libgfortran.so.5",
