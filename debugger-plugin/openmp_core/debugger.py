@@ -226,6 +226,8 @@ class Examples(NamedTuple):
     locals: str
     #: The nesting level in a condition: `_omp_level` of `functions.py`.
     level: str
+    #: The team of a thread in a condition: `_omp_team` of `functions.py`.
+    team: str
 
 
 class Debugger(ABC):

@@ -139,7 +139,7 @@ class Finish(Running):
         region = Query(process, lwp).descriptor("parallel")
         held = self.others(process, lwp) if "-hold" in flags else []
         with self.debugger.holding(held):
-            event = self.until(process, primary, ("parallel-end",), f"$_omp_team() == {region}")
+            event = self.until(process, primary, ("parallel-end",), f"{self.debugger.examples.team} == {region}")
         if event is not None:
             self.debugger.show_frame()
 

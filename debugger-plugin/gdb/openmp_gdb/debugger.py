@@ -262,7 +262,7 @@ class Debugger(core.Debugger):
     how_to_begin = "`run` the program, `attach` to one, or open a core file"
     how_to_stop = "interrupt -a"
     how_to_choose_library = "set openmp library PATH"
-    examples = core.Examples(frames="bt 3", locals="info locals", level="$_omp_level()")
+    examples = core.Examples(frames="bt 3", locals="info locals", level="$_omp_level()", team="$_omp_team()")
 
     def __init__(self) -> None:
         self.stops = Stops()

@@ -85,7 +85,7 @@ class Debugger(core.Debugger):
     how_to_begin = "`run` the program, `process attach` to one, or open a core file"
     how_to_stop = "process interrupt"
     how_to_choose_library = "openmp settings set library PATH"
-    examples = core.Examples(frames="bt 3", locals="frame variable", level="$_omp_level()")
+    examples = core.Examples(frames="bt 3", locals="frame variable", level="$_omp_level()", team="$_omp_team()")
 
     #: Set by the adapter, before anything is asked.
     session: Session

@@ -222,7 +222,7 @@ class Debugger(core.Debugger):
     how_to_begin = "begin with one"
     how_to_stop = "halt"
     how_to_choose_library = "choose PATH"
-    examples = core.Examples(frames="top 3", locals="variables", level="level()")
+    examples = core.Examples(frames="top 3", locals="variables", level="level()", team="team()")
 
     def __init__(self, *inferiors: core.Inferior) -> None:
         self.inferiors = list(inferiors)

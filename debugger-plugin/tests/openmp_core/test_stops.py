@@ -380,12 +380,12 @@ class Running(unittest.TestCase):
 
         def run() -> bool:
             [made] = self.debugger.active()
-            self.debugger.true.add(f"$_omp_team() == {0x7000}")
+            self.debugger.true.add(f"team() == {0x7000}")
             hits = [made.hit()]
             self.debugger.select_thread(self.world.threads[0])
             self.debugger.true.clear()
             hits.append(made.hit())
-            self.debugger.true.add(f"$_omp_team() == {0x7000}")
+            self.debugger.true.add(f"team() == {0x7000}")
             hits.append(made.hit())
             # Neither in another thread of the team, nor at the end of another region.
             self.assertEqual(hits, [False, False, True])

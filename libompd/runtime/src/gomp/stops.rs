@@ -19,7 +19,8 @@ use crate::model::{Fact, RawSnapshot, RawTeam, TeamId};
 use crate::recover::unanimous;
 use crate::stops::{
     AtStop, Branches, Found, Kind, Lacking, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register,
-    constructs, encountering,
+    constructs::{self, Constructs},
+    encountering,
 };
 
 /// What `gomp_team_start (fn, data, nthreads, flags, team, taskgroup)` is given, by number.
@@ -27,6 +28,19 @@ const FUNCTION: u8 = 0;
 const TEAM: u8 = 4;
 /// Bounds for functions in which tasks are executed: they are the largest of the library.
 const TASKS: Limits = Limits { paths: 2000, instructions: 400_000, visits: 2, inline_depth: 1, inline_bytes: 96 };
+
+/// What programs call (lock.c, critical.c, task.c, single.c, sections.c, loop.c).
+const CONSTRUCTS: Constructs = Constructs {
+    functions: &[
+        (StopEvent::LockAcquire, &["omp_set_lock", "omp_set_lock_", "omp_set_nest_lock", "omp_set_nest_lock_"]),
+        (StopEvent::CriticalAcquire, &["GOMP_critical_start", "GOMP_critical_name_start"]),
+        (StopEvent::TaskwaitBegin, &["GOMP_taskwait", "GOMP_taskwait_depend"]),
+        (StopEvent::WorksharingBegin, &["GOMP_sections_start", "GOMP_sections2_start"]),
+        (StopEvent::SingleBegin, &["GOMP_single_start", "GOMP_single_copy_start"]),
+    ],
+    loops: &[("GOMP_loop_", "_start")],
+    shared: None,
+};
 
 /// Finds the places in a file. `in_task` is the offset of `gomp_task.fn`, where it is known from elsewhere than the code.
 pub(crate) fn find(image: &ElfFile, in_task: Option<u64>) -> Found {
@@ -40,7 +54,7 @@ pub(crate) fn find(image: &ElfFile, in_task: Option<u64>) -> Found {
     search.tasks();
     search.threads();
     search.barriers();
-    constructs::find(&search.branches, &mut search.found);
+    constructs::find(&CONSTRUCTS, &search.branches, &mut search.found);
     search.found.close(&search.branches)
 }
 

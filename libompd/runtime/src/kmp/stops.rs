@@ -12,7 +12,8 @@ use crate::excerpt::Excerpt;
 use crate::model::{RawSnapshot, TaskId};
 use crate::stops::{
     AtStop, Branches, Found, Kind, Lacking, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register,
-    constructs, encountering,
+    constructs::{self, Constructs},
+    encountering,
 };
 
 /// `KMP_GTID_DNE` (`kmp.h`): the number in a team of a thread that is in none.
@@ -24,6 +25,45 @@ const ROUTINE: i64 = 8;
 /// Bounds for the largest functions.
 const LARGE: Limits = Limits { paths: 3000, instructions: 600_000, visits: 1, inline_depth: 0, inline_bytes: 0 };
 
+/// What programs call (kmp_csupport.cpp, kmp_tasking.cpp, kmp_ftn_entry.h), those that GCC has compiled too (kmp_gsupport.cpp).
+const CONSTRUCTS: Constructs = Constructs {
+    functions: &[
+        (
+            StopEvent::LockAcquire,
+            &[
+                "omp_set_lock",
+                "omp_set_lock_",
+                "omp_set_nest_lock",
+                "omp_set_nest_lock_",
+                "__kmpc_set_lock",
+                "__kmpc_set_nest_lock",
+            ],
+        ),
+        (
+            StopEvent::CriticalAcquire,
+            &["GOMP_critical_start", "GOMP_critical_name_start", "__kmpc_critical", "__kmpc_critical_with_hint"],
+        ),
+        (
+            StopEvent::TaskwaitBegin,
+            &["GOMP_taskwait", "GOMP_taskwait_depend", "__kmpc_omp_taskwait", "__kmpc_omp_taskwait_deps_51"],
+        ),
+        (StopEvent::WorksharingBegin, &["GOMP_sections_start", "GOMP_sections2_start", "__kmpc_sections_init"]),
+        (StopEvent::SingleBegin, &["GOMP_single_start", "GOMP_single_copy_start", "__kmpc_single"]),
+    ],
+    loops: &[
+        ("GOMP_loop_", "_start"),
+        ("__kmpc_for_static_init_", ""),
+        ("__kmpc_dispatch_init_", ""),
+        ("__kmpc_dist_for_static_init_", ""),
+        ("__kmpc_dist_dispatch_init_", ""),
+    ],
+    shared: Some((
+        "__kmpc_omp_wait_deps",
+        StopEvent::TaskwaitBegin,
+        "taskwait with dependences is not met in code that calls __kmpc_omp_wait_deps: undeferred tasks call it too",
+    )),
+};
+
 /// Finds the places in a file.
 pub(crate) fn find(image: &ElfFile) -> Found {
     let mut search = Search { branches: Branches::of(image), found: Found::default() };
@@ -32,7 +72,7 @@ pub(crate) fn find(image: &ElfFile) -> Found {
     search.tasks();
     search.undeferred();
     search.barriers();
-    constructs::find(&search.branches, &mut search.found);
+    constructs::find(&CONSTRUCTS, &search.branches, &mut search.found);
     search.found.close(&search.branches)
 }
 

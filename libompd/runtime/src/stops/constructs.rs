@@ -8,53 +8,35 @@ use ompd_process::elf::ElfFile;
 
 use super::{Branches, Found, Kind, Site, StopEvent};
 
-/// Functions by what they begin: libgomp's (lock.c, critical.c, task.c, single.c, sections.c) and libomp's (kmp_csupport.cpp,
-/// kmp_gsupport.cpp, kmp_tasking.cpp).
-const FUNCTIONS: [(StopEvent, &[&str]); 5] = [
-    (
-        StopEvent::LockAcquire,
-        &[
-            "omp_set_lock",
-            "omp_set_lock_",
-            "omp_set_nest_lock",
-            "omp_set_nest_lock_",
-            "__kmpc_set_lock",
-            "__kmpc_set_nest_lock",
-        ],
-    ),
-    (
-        StopEvent::CriticalAcquire,
-        &["GOMP_critical_start", "GOMP_critical_name_start", "__kmpc_critical", "__kmpc_critical_with_hint"],
-    ),
-    (
-        StopEvent::TaskwaitBegin,
-        &["GOMP_taskwait", "GOMP_taskwait_depend", "__kmpc_omp_taskwait", "__kmpc_omp_taskwait_deps_51"],
-    ),
-    (StopEvent::WorksharingBegin, &["GOMP_sections_start", "GOMP_sections2_start", "__kmpc_sections_init"]),
-    (StopEvent::SingleBegin, &["GOMP_single_start", "GOMP_single_copy_start", "__kmpc_single"]),
-];
-
-/// True for a function that begins a loop in one thread. There is one for each schedule and type.
-fn begins_loop(name: &str) -> bool {
-    const KMP: [&str; 4] = [
-        "__kmpc_for_static_init_",
-        "__kmpc_dispatch_init_",
-        "__kmpc_dist_for_static_init_",
-        "__kmpc_dist_dispatch_init_",
-    ];
-    name.starts_with("GOMP_loop_") && name.ends_with("_start") || KMP.iter().any(|prefix| name.starts_with(prefix))
+/// The functions of a family that programs call for locks and constructs.
+pub(crate) struct Constructs {
+    /// Functions by what they begin.
+    pub functions: &'static [(StopEvent, &'static [&'static str])],
+    /// How the names of functions that begin a loop in one thread begin and end: there is one for each schedule and type.
+    pub loops: &'static [(&'static str, &'static str)],
+    /// Where the runtime has this function, the event is not always met, and why.
+    pub shared: Option<(&'static str, StopEvent, &'static str)>,
 }
 
-fn event_of(name: &str) -> Option<StopEvent> {
-    let exact = FUNCTIONS.iter().find(|(_, names)| names.contains(&name)).map(|(event, _)| *event);
-    exact.or_else(|| begins_loop(name).then_some(StopEvent::WorksharingBegin))
+/// Events that no function shows in all programs, and why.
+const NOT_MET: [&str; 2] = [
+    "loops that the compiler divides itself are not met: GCC does so with schedule(static)",
+    "loops and sections that GCC begins with their region (parallel for) are not met",
+];
+
+impl Constructs {
+    fn event_of(&self, name: &str) -> Option<StopEvent> {
+        let exact = self.functions.iter().find(|(_, names)| names.contains(&name)).map(|(event, _)| *event);
+        let begins_loop = || self.loops.iter().any(|(begin, end)| name.starts_with(begin) && name.ends_with(end));
+        exact.or_else(|| begins_loop().then_some(StopEvent::WorksharingBegin))
+    }
 }
 
 /// Entries of these functions by event, each with its name. A name has several with several versions.
-fn entries(image: &ElfFile) -> BTreeMap<StopEvent, BTreeMap<u64, String>> {
+fn entries(constructs: &Constructs, image: &ElfFile) -> BTreeMap<StopEvent, BTreeMap<u64, String>> {
     let mut found: BTreeMap<StopEvent, BTreeMap<u64, String>> = BTreeMap::new();
     let mut add = |symbol: Symbol| {
-        let event = event_of(&symbol.name);
+        let event = constructs.event_of(&symbol.name);
         if let Some(event) = event {
             found.entry(event).or_default().entry(symbol.addr.0).or_insert(symbol.name);
         }
@@ -71,9 +53,10 @@ fn entries(image: &ElfFile) -> BTreeMap<StopEvent, BTreeMap<u64, String>> {
 }
 
 /// Finds the places. Of functions that call each other, the innermost one is a place: so a thread passes through one.
-pub(crate) fn find(branches: &Branches<'_>, found: &mut Found) {
-    let entries = entries(branches.image);
-    for (event, _) in FUNCTIONS {
+pub(crate) fn find(constructs: &Constructs, branches: &Branches<'_>, found: &mut Found) {
+    let entries = entries(constructs, branches.image);
+    for (event, _) in constructs.functions {
+        let event = *event;
         let Some(of_event) = entries.get(&event) else {
             found.gap(event, "the runtime has no function for it");
             continue;
@@ -88,17 +71,13 @@ pub(crate) fn find(branches: &Branches<'_>, found: &mut Found) {
             }
         }
     }
-    found.gap(
-        StopEvent::WorksharingBegin,
-        "loops that the compiler divides itself are not met: GCC does so with schedule(static)",
-    );
-    found.gap(
-        StopEvent::WorksharingBegin,
-        "loops and sections that GCC begins with their region (parallel for) are not met",
-    );
-    if CodeImage::symbol(branches.image, "__kmpc_omp_wait_deps").is_some() {
-        let why = "taskwait with dependences is not met in code that calls __kmpc_omp_wait_deps: undeferred tasks call it too";
-        found.gap(StopEvent::TaskwaitBegin, why);
+    for why in NOT_MET {
+        found.gap(StopEvent::WorksharingBegin, why);
+    }
+    if let Some((function, event, why)) = constructs.shared
+        && CodeImage::symbol(branches.image, function).is_some()
+    {
+        found.gap(event, why);
     }
 }
 
