@@ -1,7 +1,8 @@
 //! From the registers of a thread and a copy of its stack to its frames.
 //!
 //! A frame is believed only where call frame information proves it, or code that makes the frame and is decoded. Frame pointers are
-//! not followed instead, and the stack is not searched for addresses that look like code. Where the proof ends, so does the stack, with the reason.
+//! not followed instead, and the stack is not searched for addresses that look like code. Where the proof ends, so does the stack, with
+//! the reason.
 //! All registers that calls preserve are recovered on the way, not just those that lead to the next frame. Arguments of
 //! the runtime's functions and variables of the program live in them.
 
