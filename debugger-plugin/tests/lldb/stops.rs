@@ -35,6 +35,22 @@ fn told(directory: &Path) -> BTreeMap<String, usize> {
     pairs.map(|(name, value)| (name.to_owned(), value.parse().expect("a number"))).collect()
 }
 
+/// What a session prints that runs a program to its end.
+///
+/// LLDB 19 now and then loses its server when a process with threads ends, without the plugin too: in 9 of 120 sessions with
+/// `begin_end` and a breakpoint at `GOMP_parallel`. Such a session is repeated.
+fn to_the_end(session: impl Fn() -> Vec<String>) -> Vec<String> {
+    let sessions = std::iter::repeat_with(session).take(5);
+    let mut lost = Vec::new();
+    for printed in sessions {
+        if !printed.iter().any(|text| text.contains("lost connection")) {
+            return printed;
+        }
+        lost = printed;
+    }
+    lost
+}
+
 /// In each LLDB, on each compiler's own runtime.
 fn each(check: impl Fn(&LldbRelease, Toolchain, Runtime)) {
     for lldb in lldbs() {
@@ -51,7 +67,7 @@ fn hits(lldb: &LldbRelease, program: &Executable, runtime: Runtime, stop: &str) 
     let mut commands = vec![format!("openmp break {stop}"), run(directory.path())];
     commands.extend(std::iter::repeat_n("continue".to_owned(), 60));
     let launch = Launch::new(program, runtime, Env::Settled);
-    let printed = launching(lldb, &launch).run(&commands).expect("LLDB runs");
+    let printed = to_the_end(|| launching(lldb, &launch).run(&commands).expect("LLDB runs"));
     let ended = printed.iter().any(|text| text.contains("exited with status = 0"));
     assert!(ended, "LLDB {} on {runtime:?}: the program does not end: {printed:#?}", lldb.version);
     let count =
@@ -105,11 +121,12 @@ const STOPPING: [&str; 15] = [
     "continue",
 ];
 
-fn stopped(lldb: &LldbRelease, launch: &Launch, begun: Begun) -> Option<Vec<String>> {
+/// What the commands of [`STOPPING`] print; nothing where there is no server to begin the program that way.
+fn stopped(lldb: &LldbRelease, launch: &Launch, begun: Begun) -> Vec<String> {
     if begun == Begun::Launched {
         let directory = tempfile::tempdir().expect("a directory");
         let started = launching(lldb, launch).first("breakpoint set -n main").first(run(directory.path()));
-        return Some(started.first("breakpoint delete -f").run(&STOPPING).expect("LLDB runs"));
+        return started.first("breakpoint delete -f").run(&STOPPING).expect("LLDB runs");
     }
     let mut process = launch.spawn().expect("the program starts");
     let mut line = String::new();
@@ -133,7 +150,7 @@ fn stopped(lldb: &LldbRelease, launch: &Launch, begun: Begun) -> Option<Vec<Stri
     // Where LLDB has let it go on to its end, there is nothing to end.
     process.child.kill().expect("it may be killed");
     process.child.wait().expect("it ends");
-    Some(printed.expect("LLDB runs")).filter(|printed| !printed.is_empty())
+    printed.expect("LLDB runs")
 }
 
 /// Stops, steps and runs to barriers on each runtime. Each command stops where it should, and the program continues to its end.
@@ -149,7 +166,10 @@ fn stops(begun: Begun) {
         };
         for lldb in lldbs() {
             let what = format!("{begun:?}, {}, LLDB {}", release.name, lldb.version);
-            let Some(printed) = stopped(&lldb, &release.launch(&program), begun) else { continue };
+            let printed = to_the_end(|| stopped(&lldb, &release.launch(&program), begun));
+            if printed.is_empty() {
+                continue;
+            }
             wrong.extend(differences(&release, &printed).into_iter().map(|line| format!("{what}: {line}")));
         }
     }
@@ -230,19 +250,21 @@ fn what_else_stops_a_step_is_printed() {
     each(|lldb, toolchain, runtime| {
         let program = build("begin_end", toolchain, Opt::O0, &[]).expect("the program builds");
         let directory = tempfile::tempdir().expect("a directory");
-        let printed = launching(lldb, &Launch::new(&program, runtime, Env::Settled))
-            .first("breakpoint set -n main")
-            .first(run(directory.path()))
-            .first("breakpoint set -n size2_level1")
-            .run(&[
-                "openmp step",
-                "breakpoint set -n _exit",
-                "breakpoint delete 2",
-                "continue",
-                "openmp step",
-                "openmp status",
-            ])
-            .expect("LLDB runs");
+        let printed = to_the_end(|| {
+            launching(lldb, &Launch::new(&program, runtime, Env::Settled))
+                .first("breakpoint set -n main")
+                .first(run(directory.path()))
+                .first("breakpoint set -n size2_level1")
+                .run(&[
+                    "openmp step",
+                    "breakpoint set -n _exit",
+                    "breakpoint delete 2",
+                    "continue",
+                    "openmp step",
+                    "openmp status",
+                ])
+                .expect("LLDB runs")
+        });
         let what = format!("LLDB {}, {toolchain:?} on {runtime:?}: {printed:#?}", lldb.version);
         assert!(printed[0].contains("stop reason = breakpoint 2.1") && printed[0].contains("size2_level1"), "{what}");
         assert!(printed[3].contains("_exit"), "{what}");
@@ -258,21 +280,23 @@ fn run_twice() {
         let program = build("begin_end", toolchain, Opt::O0, &[]).expect("the program builds");
         let directory = tempfile::tempdir().expect("a directory");
         let again = run(directory.path());
-        let printed = launching(lldb, &Launch::new(&program, runtime, Env::Settled))
-            .first("settings set target.disable-aslr false")
-            .run(&[
-                "openmp break parallel-begin if $_omp_level() == 0",
-                &again,
-                "openmp status",
-                "kill",
-                "openmp threads",
-                &again,
-                "openmp bt",
-                "openmp break",
-                "openmp delete",
-                "continue",
-            ])
-            .expect("LLDB runs");
+        let printed = to_the_end(|| {
+            launching(lldb, &Launch::new(&program, runtime, Env::Settled))
+                .first("settings set target.disable-aslr false")
+                .run(&[
+                    "openmp break parallel-begin if $_omp_level() == 0",
+                    &again,
+                    "openmp status",
+                    "kill",
+                    "openmp threads",
+                    &again,
+                    "openmp bt",
+                    "openmp break",
+                    "openmp delete",
+                    "continue",
+                ])
+                .expect("LLDB runs")
+        });
         let what = format!("LLDB {}, {toolchain:?} on {runtime:?}: {printed:#?}", lldb.version);
         for stop in [&printed[1], &printed[5]] {
             assert!(stop.contains("A parallel region begins") && stop.contains("at: size2_level1"), "{what}");
@@ -342,25 +366,27 @@ fn stops_change_and_are_saved_and_loaded() {
     for lldb in lldbs() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("stops");
-        let printed = launching(&lldb, &Launch::new(&program, Runtime::Libgomp, Env::Settled))
-            .run(&[
-                "openmp breakpoint set -temporary parallel-begin if $_omp_level() == 1",
-                "openmp breakpoint set -disabled task-begin",
-                &format!("openmp breakpoint write {}", file.display()),
-                &run(directory.path()),
-                "openmp breakpoint list",
-                "openmp breakpoint enable 2",
-                "continue",
-                "openmp breakpoint condition 2 $_omp_level() == 99",
-                "continue",
-                "openmp breakpoint delete",
-                &format!("openmp breakpoint read {}", file.display()),
-                &format!("command source {}", file.display()),
-                "openmp breakpoint disable 3-5",
-                "openmp breakpoint list",
-                "openmp breakpoint write /nowhere/at/all",
-            ])
-            .expect("LLDB runs");
+        let printed = to_the_end(|| {
+            launching(&lldb, &Launch::new(&program, Runtime::Libgomp, Env::Settled))
+                .run(&[
+                    "openmp breakpoint set -temporary parallel-begin if $_omp_level() == 1",
+                    "openmp breakpoint set -disabled task-begin",
+                    &format!("openmp breakpoint write {}", file.display()),
+                    &run(directory.path()),
+                    "openmp breakpoint list",
+                    "openmp breakpoint enable 2",
+                    "continue",
+                    "openmp breakpoint condition 2 $_omp_level() == 99",
+                    "continue",
+                    "openmp breakpoint delete",
+                    &format!("openmp breakpoint read {}", file.display()),
+                    &format!("command source {}", file.display()),
+                    "openmp breakpoint disable 3-5",
+                    "openmp breakpoint list",
+                    "openmp breakpoint write /nowhere/at/all",
+                ])
+                .expect("LLDB runs")
+        });
         let what = format!("LLDB {}: {printed:#?}", lldb.version);
         assert!(printed[0].contains("1  parallel-begin if $_omp_level() == 1  (temporary; "), "{what}");
         assert!(printed[1].contains("2  task-begin  (disabled; "), "{what}");
@@ -394,7 +420,7 @@ fn threads_come_to_locks_and_constructs() {
         commands.extend(std::iter::repeat_n("continue".to_owned(), 14));
         commands.push("openmp breakpoint list".to_owned());
         let launch = Launch::new(&program, Runtime::Libgomp, Env::Settled);
-        let printed = launching(&lldb, &launch).run(&commands).expect("LLDB runs");
+        let printed = to_the_end(|| launching(&lldb, &launch).run(&commands).expect("LLDB runs"));
         let what = format!("LLDB {}: {printed:#?}", lldb.version);
         let told = std::fs::read_to_string(directory.path().join("out")).expect("the program's output");
         let hits: Vec<&str> = printed.last().expect("the list").lines().collect();
@@ -442,18 +468,20 @@ fn finish_ends_at_the_end_of_the_region() {
 fn finish_holds_other_teams() {
     let program = build("two_teams", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
     for lldb in lldbs() {
-        let printed = launching(&lldb, &Launch::new(&program, Runtime::Libgomp, Env::Settled))
-            .first("breakpoint set -n all_arrived")
-            .first("process launch")
-            .run(&[
-                "openmp print counts",
-                "openmp team finish -hold",
-                "openmp print counts",
-                "openmp thread",
-                "breakpoint delete --force",
-                "continue",
-            ])
-            .expect("LLDB runs");
+        let printed = to_the_end(|| {
+            launching(&lldb, &Launch::new(&program, Runtime::Libgomp, Env::Settled))
+                .first("breakpoint set -n all_arrived")
+                .first("process launch")
+                .run(&[
+                    "openmp print counts",
+                    "openmp team finish -hold",
+                    "openmp print counts",
+                    "openmp thread",
+                    "breakpoint delete --force",
+                    "continue",
+                ])
+                .expect("LLDB runs")
+        });
         let what = format!("LLDB {}: {printed:#?}", lldb.version);
         assert!(printed[0].contains("[0] = ") && printed[2] == printed[0], "{what}");
         assert!(printed[1].contains("two_teams.c:") && printed[3].contains("thread 0 of 2"), "{what}");
