@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, IoSliceMut, Read as _, Write as _};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::{self, Subject};
 use nix::sys::signal::{Signal, kill};
@@ -404,13 +404,11 @@ fn no_signal_is_lost_or_added() {
         done.store(true, Ordering::Relaxed);
         sender.join().expect("sender")
     });
-    // Another thread of the subject may still be about to count its last one.
-    let mut counted = 0;
-    for _ in 0..1000 {
+    // Another thread of the subject may still be about to count its last one, and wait for a processor.
+    let limit = Instant::now() + Duration::from_secs(30);
+    let mut counted = subject.ask(b's');
+    while counted < sent && Instant::now() < limit {
         counted = subject.ask(b's');
-        if counted == sent {
-            break;
-        }
     }
     assert_eq!(counted, sent);
 }
