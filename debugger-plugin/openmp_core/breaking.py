@@ -10,11 +10,16 @@ from .errors import CommandError, DebuggerError
 from .process import EVENTS, Process
 from .selection import RANGE
 from .session import PREFIX, Session
-from .stops import EventStop, Stops
+from .stops import CONTINUE, EventStop, Stops
 
-#: What begins a line of a file with stops.
+#: What begins a line of a file with a stop, and with a command of the stop above.
 LINE = f"{PREFIX} break"
+COMMAND = f"{PREFIX} commands last"
 HEAD = f"# Stops of OpenMP. `{PREFIX} load FILE` makes them again, and so does the debugger's command that executes a file.\n"
+
+
+#: What both debuggers take for `continue`.
+SHORT = ("c", CONTINUE)
 
 
 class Wanted(NamedTuple):
@@ -24,6 +29,7 @@ class Wanted(NamedTuple):
     condition: str
     is_temporary: bool
     is_enabled: bool
+    commands: tuple[str, ...] = ()
 
 
 class StopCommand(Command):
@@ -67,8 +73,9 @@ class Break(StopCommand):
       -disabled   the stop counts only after `openmp enable`
 
     Without EVENT, it lists the stops with their numbers and hits. A number stays
-    with its stop, and is not used again. `openmp delete`, `openmp disable`, `openmp enable`
-    and `openmp condition` change stops. `openmp save` and `openmp load` keep them in a file."""
+    with its stop, and is not used again. `openmp delete`, `openmp disable`, `openmp enable`,
+    `openmp condition` and `openmp commands` change stops. `openmp save` and `openmp load` keep
+    them in a file."""
 
     name = "break"
     options = ("-temporary", "-disabled")
@@ -105,6 +112,7 @@ class Break(StopCommand):
     def make(self, process: Process, wanted: Wanted) -> None:
         """Makes a stop, and shows it."""
         stop = self.stops.add(process, (wanted.event,), wanted.condition, is_temporary=wanted.is_temporary, is_enabled=wanted.is_enabled)
+        stop.commands += wanted.commands
         self.show(f"Stop {stop.describe()}")
         for gap in stop.gaps:
             self.show(f"  not met: {gap}")
@@ -169,6 +177,45 @@ class Condition(StopCommand):
         self.show(f"Stop {stop.describe()}")
 
 
+class Commands(StopCommand):
+    """Have {debugger} execute commands when a stop of `openmp break` is met.
+    Usage: openmp commands NUMBER | last [COMMAND]
+
+      openmp commands 1 {frames}      one command more for stop 1
+      openmp commands 1 continue  the process continues behind the commands before
+      openmp commands last {locals}   for the stop that was made last
+      openmp commands 1           stop 1 has no commands
+
+    They are executed in the order in which they were given, behind what is shown of the stop,
+    in the thread that has come there and the program's frame. If one fails, those behind it
+    are left out. No other command than continue may let the process run."""
+
+    name = "commands"
+    words = ("last",)
+
+    def run(self, argument: str, from_tty: bool) -> None:
+        number, _, command = argument.strip().partition(" ")
+        if not number:
+            raise CommandError(f"The number of a stop is wanted. Usage: {self.usage()}")
+        if number == "last":
+            stops = self.stops.listed()[-1:]
+            if not stops:
+                raise CommandError("There are no stops (`openmp break EVENT` makes one).")
+        else:
+            stops = self.chosen([number])
+        command = command.strip()
+        for stop in stops:
+            if not command:
+                stop.commands.clear()
+            elif stop.continues():
+                raise CommandError(
+                    f"Behind {CONTINUE}, stop {stop.number} executes nothing: `{PREFIX} {self.name} {stop.number}` removes its commands."
+                )
+            else:
+                stop.commands.append(CONTINUE if command in SHORT else command)
+            self.show(f"Stop {stop.describe()}")
+
+
 class Save(StopCommand):
     """Save the stops of `openmp break` in a file, as commands that make them again.
     Usage: openmp save FILE
@@ -182,7 +229,7 @@ class Save(StopCommand):
         stops = self.stops.listed()
         if not stops:
             raise CommandError("There are no stops to save (`openmp break EVENT` makes one).")
-        lines = "".join(f"{LINE} {stop.text()}\n" for stop in stops)
+        lines = "".join(f"{line}\n" for stop in stops for line in lines_of(stop))
         try:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(HEAD + lines)
@@ -196,7 +243,8 @@ class Load(StopCommand):
     Usage: openmp load FILE
 
     They get new numbers, beside the stops that are there. Nothing is made if a line is
-    something else than `openmp break` with a stop. A stop without a place to stop at is reported."""
+    something else than `openmp break` with a stop, or `openmp commands last` behind one. {debugger}
+    executes these when a stop is met: read the file of somebody else before. A stop without a place to stop at is reported."""
 
     name = "load"
 
@@ -207,7 +255,13 @@ class Load(StopCommand):
                 lines = file.read().splitlines()
         except OSError as failure:
             raise CommandError(f"The stops were not loaded from {path}: {failure.strerror}.") from failure
-        wanted = [(number, self.parse(path, number, line)) for number, line in enumerate(lines, 1) if is_command(line)]
+        wanted: list[tuple[int, Wanted]] = []
+        for number, line in enumerate(lines, 1):
+            if wanted and line.strip().startswith(f"{COMMAND} "):
+                before, stop = wanted.pop()
+                wanted.append((before, stop._replace(commands=(*stop.commands, line.strip()[len(COMMAND) :].strip()))))
+            elif is_command(line):
+                wanted.append((number, self.parse(path, number, line)))
         process = self.process()
         process.runs()
         maker = Break(self.session, self.stops)
@@ -232,6 +286,11 @@ class Load(StopCommand):
             raise CommandError(f"{path}:{number}: {failure}\nNothing was loaded.") from None
 
 
+def lines_of(stop: EventStop) -> list[str]:
+    """The commands that make a stop again."""
+    return [f"{LINE} {stop.text()}", *(f"{COMMAND} {command}" for command in stop.commands)]
+
+
 def is_command(line: str) -> bool:
     """True for a line that is neither empty nor a comment."""
     return bool(line.strip()) and not line.strip().startswith("#")
@@ -245,4 +304,4 @@ def file_of(command: Command, argument: str) -> str:
     return os.path.expanduser(words[0])
 
 
-ALL = (Break, Delete, Disable, Enable, Condition, Save, Load)
+ALL = (Break, Delete, Disable, Enable, Condition, Commands, Save, Load)

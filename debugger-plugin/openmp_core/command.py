@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .debugger import Debugger
-from .errors import CommandError
+from .errors import CommandError, NotNow
 from .process import Process
 from .session import PREFIX, Session
 
@@ -68,6 +68,13 @@ class Command:
     def process(self) -> Process:
         """The selected inferior."""
         return self.session.process()
+
+    def standing(self) -> int:
+        """The kernel id of the selected thread. Raises `NotNow` if it runs."""
+        thread = self.session.selected_thread()
+        if thread.is_running():
+            raise NotNow(f"Thread {thread.id} is running: stop it first (`{self.debugger.how_to_stop}`).")
+        return thread.lwp
 
     def show(self, text: str) -> None:
         """Prints."""

@@ -327,6 +327,12 @@ class Debugger(ABC):
         """The line table of a file from `start` to before `end`, as pairs of address and line."""
 
     @abstractmethod
+    def addresses_of(self, line: Source) -> list[int]:
+        """Where the code of a line begins, at each place where it is loaded. Without code of its own, a line behind it counts.
+
+        The file may be the last part of a path."""
+
+    @abstractmethod
     def module_at(self, address: int) -> str | None:
         """The library at an address; `None` in the program itself and outside of all files."""
 
@@ -354,7 +360,9 @@ class Debugger(ABC):
 
     @abstractmethod
     def holding(self, threads: Sequence[Thread]) -> AbstractContextManager[None]:
-        """Has these threads stay where they are for a while, whatever continues. Raises `DebuggerError` if it cannot."""
+        """Has these threads stay where they are for a while, whatever continues. Raises `DebuggerError` if it cannot.
+
+        Each debugger can do so with all threads but the selected one."""
 
     @abstractmethod
     def run_for(self, inferior: Inferior, seconds: float) -> Stopped:

@@ -137,9 +137,13 @@ class Process:
             return False
         return True
 
+    def running(self) -> int:
+        """How many threads run."""
+        return sum(thread.is_running() for thread in self.inferior.threads())
+
     def held(self) -> c_void_p:
         """The same, if all threads stand still: reads of a running process are not of one moment."""
-        running = sum(thread.is_running() for thread in self.inferior.threads())
+        running = self.running()
         if running:
             verb = "thread is" if running == 1 else "threads are"
             raise NotNow(f"{running} {verb} running: stop the process first (`{self.debugger.how_to_stop}`).")

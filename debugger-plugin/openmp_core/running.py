@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from .command import Command
 from .debugger import Stopped, Thread
-from .errors import CommandError, NotNow, OmpdError
+from .errors import CommandError, OmpdError
 from .functions import Query
-from .process import Process, known
+from .gathering import Gathering, line_of
+from .process import Member, Process, known
 from .session import Session
 from .stepping import begin_of_body
 from .stop_text import OF_REGION, region_function, select_program_frame, task_function
@@ -35,10 +36,31 @@ class Running(Command):
         """The kernel id of the selected thread, which stands still in a process that can run. Raises `NotNow` if not."""
         process.opened()
         process.runs()
-        thread = self.session.selected_thread()
-        if thread.is_running():
-            raise NotNow(f"Thread {thread.id} is running: stop it first (`{self.debugger.how_to_stop}`).")
-        return thread.lwp
+        return self.standing()
+
+    @staticmethod
+    def place(process: Process, lwp: int) -> Member:
+        """A thread's place in its innermost team."""
+        places = process.members(lwp)
+        if not places:
+            raise CommandError("The selected thread is in no team (`openmp threads` lists those that are).")
+        return places[0]
+
+    @staticmethod
+    def others(process: Process, lwp: int) -> list[Thread]:
+        """The threads that are in teams, but neither in that of a thread nor inside of it."""
+        own = process.members(lwp)[0]
+        teams = process.report()["runtimes"][own.runtime]["teams"]
+        inside = {own.team}
+        # A team comes to the set after the one around it, whatever their order is.
+        for _ in teams:
+            inside |= {number for number, team in enumerate(teams) if known(team.get("parent")) in inside}
+        found = []
+        for thread in process.inferior.threads():
+            places = process.members(thread.lwp)
+            if places and not any(place.runtime == own.runtime and place.team in inside for place in places):
+                found.append(thread)
+        return found
 
 
 class Step(Running):
@@ -95,19 +117,45 @@ class Step(Running):
 
 
 class Until(Running):
-    """Run until the selected thread comes to a barrier.
-    Usage: openmp until barrier
+    """Run until the selected thread comes to a barrier, or all threads of its team to a line.
+    Usage: openmp until barrier | [-hold] [FILE:]LINE
 
-    An explicit one, one at the end of a worksharing construct, or the end of the region."""
+      openmp until barrier    an explicit one, one at the end of a worksharing construct,
+                              or the end of the region
+      openmp until grid.c:35  the last thread of the team comes to this line
+      openmp until 35         the same, in the file of the selected frame
+
+    All threads continue until then, also those that have come to the line. With -hold, these
+    wait there for the others, and threads of other teams stay where they are. It is refused
+    where {debugger} cannot hold threads. If the process stops before, it is shown which
+    threads have come. Breakpoints count meanwhile, and so does Ctrl-C."""
 
     name = "until"
     words = ("barrier",)
+    options = ("-hold",)
 
     def run(self, argument: str, from_tty: bool) -> None:
-        if argument.split() != ["barrier"]:
+        flags, rest = self.split(argument)
+        if len(rest) != 1 or (rest == ["barrier"] and flags):
             raise CommandError(f"Usage: {self.usage()}")
         process = self.process()
-        if self.until(process, self.ready(process), ("barrier-begin",)) is not None:
+        lwp = self.ready(process)
+        if rest == ["barrier"]:
+            if self.until(process, lwp, ("barrier-begin",)) is not None:
+                self.debugger.show_frame()
+            return
+        place = self.place(process, lwp)
+        team = Gathering(process, place.runtime, place.team, line_of(self.debugger, rest[0]))
+        if flags:
+            others = self.others(process, lwp)
+            # A debugger that cannot hold threads refuses before anything runs.
+            with self.debugger.holding([self.session.selected_thread()]):
+                pass
+            team.run_held([thread.lwp for thread in others])
+        else:
+            team.run()
+        self.show(team.text())
+        if team.is_complete():
             self.debugger.show_frame()
 
 
@@ -143,31 +191,13 @@ class Finish(Running):
         if event is not None:
             self.debugger.show_frame()
 
-    @staticmethod
-    def others(process: Process, lwp: int) -> list[Thread]:
-        """The threads that are in teams, but neither in that of a thread nor inside of it."""
-        own = process.members(lwp)[0]
-        teams = process.report()["runtimes"][own.runtime]["teams"]
-        inside = {own.team}
-        # A team comes to the set after the one around it, whatever their order is.
-        for _ in teams:
-            inside |= {number for number, team in enumerate(teams) if known(team.get("parent")) in inside}
-        found = []
-        for thread in process.inferior.threads():
-            places = process.members(thread.lwp)
-            if places and not any(place.runtime == own.runtime and place.team in inside for place in places):
-                found.append(thread)
-        return found
-
-    @staticmethod
-    def primary(process: Process, lwp: int) -> int:
+    @classmethod
+    def primary(cls, process: Process, lwp: int) -> int:
         """The kernel id of thread 0 in a thread's team."""
-        places = process.members(lwp)
-        if not places:
-            raise CommandError("The selected thread is in no team (`openmp threads` lists those that are).")
-        found = process.team(places[0].runtime, places[0].team)["members"][0]
+        place = cls.place(process, lwp)
+        found = process.team(place.runtime, place.team)["members"][0]
         if found is None:
-            raise CommandError(f"Thread 0 of team {places[0].team}, in which the region ends, was not found.")
+            raise CommandError(f"Thread 0 of team {place.team}, in which the region ends, was not found.")
         return int(found)
 
 

@@ -12,6 +12,9 @@ from .process import Process, StopPoint
 from .session import Session
 from .stop_text import WORDS, description, select_program_frame
 
+#: The command of all debuggers that has a process continue.
+CONTINUE = "continue"
+
 
 class ArmedPoint:
     """One address of a stop, with its breakpoint. Users see only the stop, by `openmp break`."""
@@ -38,6 +41,10 @@ class ArmedPoint:
             # To go on would be to miss it.
             show(self.process.debugger, f"Stop {self.stop.number}: whether it counts is not known: {failure}")
             counts = True
+        if counts and self.stop.continues():
+            self.stop.is_spent = self.stop.is_temporary
+            self.stop.report(self.process)
+            return False
         # Another thread may be there at the same stop, and not count.
         self.hit = self.hit or counts
         self.stop.is_spent = counts and self.stop.is_temporary
@@ -70,6 +77,8 @@ class EventStop:
         self.is_spent = False
         #: What began or ended at the last hit.
         self.event = events[0]
+        #: What the debugger executes at each hit.
+        self.commands: list[str] = []
         #: Why it has no places yet, or not all.
         self.gaps: list[str] = []
 
@@ -134,6 +143,31 @@ class EventStop:
         self.event = point.event
         return True
 
+    def continues(self) -> bool:
+        """Whether the process continues at a hit, because the last command has it do so."""
+        return self.commands[-1:] == [CONTINUE]
+
+    def report(self, process: Process) -> None:
+        """Prints what begins or ends at a hit in the selected thread, selects the program's frame, and executes the commands."""
+        debugger = self.session.debugger
+        try:
+            text = description(self.session, process, self.event, self.addresses())
+        except EXPECTED as failure:
+            text = f"{WORDS[self.event]}. Details unknown: {message(failure)}"
+        show(debugger, text)
+        with suppress(*EXPECTED):
+            if select_program_frame(debugger, self.addresses()) and not self.continues():
+                debugger.show_frame()
+        for command in self.commands:
+            if command == CONTINUE:
+                return
+            try:
+                debugger.execute(command, False)
+            except EXPECTED as failure:
+                # As in the debuggers, the others are not executed.
+                show(debugger, f"Stop {self.number}, {command}: {message(failure)}")
+                return
+
     def addresses(self) -> list[int]:
         """Where its breakpoints are."""
         return [point.point.address for point in self.armed if point.breakpoint.is_valid()]
@@ -144,10 +178,10 @@ class EventStop:
         where = f"{places} place{'s' * (places != 1)}" if places else "waits for a runtime to be loaded"
         words = ["temporary"] * self.is_temporary + ["disabled"] * (not self.is_enabled)
         known = "; ".join([*words, where, f"{self.hits} hit{'s' * (self.hits != 1)}"])
-        return f"{self.number}  {self._what()}  ({known})"
+        return "\n     ".join([f"{self.number}  {self._what()}  ({known})", *self.commands])
 
     def text(self) -> str:
-        """What follows `openmp break` to make it again."""
+        """What follows `openmp break` to make it again, without its commands."""
         options = ["-temporary"] * self.is_temporary + ["-disabled"] * (not self.is_enabled)
         return " ".join([*options, self._what()])
 
@@ -247,9 +281,9 @@ class Stops:
         # What a command runs to, the command shows.
         shown = [point for point in hit if point.stop.lwp is None]
         if shown:
-            self._describe(shown[0].stop, shown[0].process)
+            shown[0].stop.report(shown[0].process)
+        self._end_temporary()
         if hit:
-            self._end_temporary()
             return
         # Of a program that has its runtime built in, no file tells that it is loaded.
         self._arm(anew=False)
@@ -258,19 +292,8 @@ class Stops:
         """The selected thread, another one than `stopped` will be about, has stopped at this breakpoint."""
         for stop in self.all:
             if stop.lwp is None and any(point.breakpoint is breakpoint for point in stop.armed):
-                self._describe(stop, self.session.process())
+                stop.report(self.session.process())
                 return
-
-    def _describe(self, stop: EventStop, process: Process) -> None:
-        """Prints what begins or ends at a stop, and all that is known of it."""
-        try:
-            text = description(self.session, process, stop.event, stop.addresses())
-        except EXPECTED as failure:
-            text = f"{WORDS[stop.event]}. Details unknown: {message(failure)}"
-        show(self.session.debugger, text)
-        with suppress(*EXPECTED):
-            if select_program_frame(self.session.debugger, stop.addresses()):
-                self.session.debugger.show_frame()
 
     def _arm(self, anew: bool) -> None:
         """Arms stops in the selected inferior: those that are not armed there, or all if `anew`."""

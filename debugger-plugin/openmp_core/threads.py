@@ -9,6 +9,7 @@ from .command import Command
 from .errors import EXPECTED, CommandError, OmpdError
 from .process import Json, Process
 from .selection import find_thread, members_of
+from .stop_text import region, task, thread_lines
 
 
 class Thread(Command):
@@ -19,6 +20,7 @@ class Thread(Command):
       openmp thread 4711   the thread with this kernel thread id
       openmp thread        say what the selected thread is
 
+    While other threads run, only the last of these is there, with what the thread itself has.
     RUNTIME is the place of a runtime in `openmp status`, from 0 on, where several have teams."""
 
     name = "thread"
@@ -31,8 +33,19 @@ class Thread(Command):
         if rest:
             self.debugger.select_thread(find_thread(process, rest[0]))
             self.debugger.show_frame(from_tty)
+        elif process.running():
+            self.show(self.of_itself(process))
+            return
         lwp = self.session.selected_thread().lwp
         self.show(self.view_text(process, f"why {lwp}").split("\n\n")[0])
+
+    def of_itself(self, process: Process) -> str:
+        """What is known of the selected thread while others run."""
+        process.opened()
+        lwp = self.standing()
+        lines = [f"Thread {self.session.selected_thread().id} (LWP {lwp})", *thread_lines(process, lwp), *region(process, lwp)]
+        lines += task(process, lwp, "it executes")
+        return "\n  ".join([*lines, "what it waits for is not known: other threads are running"])
 
     def complete(self, text: str) -> list[str]:
         try:
@@ -51,17 +64,26 @@ class Thread(Command):
 
 class Apply(Command):
     """Apply a command to the threads of a team.
-    Usage: openmp apply TEAM[.NUMBERS] COMMAND
+    Usage: openmp apply [-hold] TEAM[.NUMBERS] COMMAND
 
       openmp apply 2 {frames}         all threads of team 2
       openmp apply 2.0-3,6 {locals}   some of them
 
-    A command may let the process run. Threads that have ended then are left out."""
+      openmp apply -hold 2 next      a step in each, while all other threads stay where they are
+
+    A command may let the process run, without -hold with all its threads. Threads that have
+    ended then are left out. If a thread that is held has to do something for the step to end,
+    Ctrl-C stops it."""
 
     name = "apply"
+    words = ("-hold",)
 
     def run(self, argument: str, from_tty: bool) -> None:
-        team, _, command = argument.strip().partition(" ")
+        rest = argument.strip()
+        holds = rest.startswith("-hold ")
+        team, _, command = rest.removeprefix("-hold ").strip().partition(" ")
+        if team.startswith("-"):
+            raise CommandError(f"Unknown option {team}. Usage: {self.usage()}")
         if not command.strip():
             raise CommandError(f"A team and a command are wanted. Usage: {self.usage()}")
         process = self.process()
@@ -74,7 +96,9 @@ class Apply(Command):
             with self.debugger.selected(thread):
                 places = ", ".join(f"thread {m.number} of team {m.team}" for m in process.members(lwp))
                 self.show(f"\nThread {thread.id} (LWP {lwp}), {places}:")
-                self.debugger.execute(command, from_tty)
+                others = [one for one in process.inferior.threads() if one.lwp != lwp] if holds else []
+                with self.debugger.holding(others):
+                    self.debugger.execute(command, from_tty)
 
 
 class Taskframes(Command):
@@ -90,8 +114,8 @@ class Taskframes(Command):
     def run(self, argument: str, from_tty: bool) -> None:
         flags, _ = self.split(argument)
         process = self.process()
-        process.held()
-        rows = self.rows(process, self.session.selected_thread().lwp)
+        process.opened()
+        rows = self.rows(process, self.standing())
         if "-json" in flags:
             self.show_json(rows)
             return

@@ -99,6 +99,18 @@ pub struct Executable {
     pub opt: Opt,
 }
 
+impl Executable {
+    /// The first line of the C source with a text, from 1 on.
+    ///
+    /// # Errors
+    /// If the source cannot be read, or has no such line.
+    pub fn line_of(&self, text: &str) -> Result<usize> {
+        let source = fs::read_to_string(home().join("programs").join(&self.program).with_extension("c"))?;
+        let before = source.lines().position(|line| line.contains(text));
+        before.map(|before| before + 1).with_context(|| format!("{}: no line has {text:?}", self.program))
+    }
+}
+
 /// The directory of this package.
 pub(crate) fn home() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -392,6 +392,7 @@ fn every_program_has_its_source() -> Result<()> {
         .chain([
             "begin_end",
             "constructs",
+            "laps",
             "two_teams",
             "lock_names",
             "stop_points",

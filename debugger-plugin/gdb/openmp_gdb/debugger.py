@@ -389,6 +389,14 @@ class Debugger(core.Debugger):
         return [(entry.pc, entry.line) for entry in table.linetable() if start <= entry.pc < end] if table is not None else []
 
     @errors()
+    def addresses_of(self, line: core.Source) -> list[int]:
+        try:
+            _, places = gdb.decode_line(f"'{line.file}':{line.line}")
+        except gdb.error:
+            return []
+        return sorted({place.pc for place in places or () if place.pc})
+
+    @errors()
     def module_at(self, address: int) -> str | None:
         return gdb.solib_name(address)
 
@@ -412,12 +420,18 @@ class Debugger(core.Debugger):
 
     @contextmanager
     def holding(self, threads: Sequence[core.Thread]) -> Iterator[None]:
-        if threads:
+        if not threads:
+            yield
+            return
+        selected = gdb.selected_thread()
+        others = {thread.ptid for thread in gdb.selected_inferior().threads()} - {selected.ptid if selected is not None else None}
+        if {native(thread).ptid for thread in threads} != others:
             raise DebuggerError(
                 "gdb cannot hold these threads: it lets one thread continue, or all. In non-stop mode, continue the team by "
                 '`eval "thread apply %s -q continue &", $_omp_team(TEAM)`.'
             )
-        yield
+        with errors(), running.only_selected():
+            yield
 
     @errors()
     def run_for(self, inferior: core.Inferior, seconds: float) -> core.Stopped:

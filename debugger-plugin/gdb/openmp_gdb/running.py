@@ -31,6 +31,19 @@ def command() -> str:
     return "continue -a" if gdb.parameter("non-stop") else "continue"
 
 
+@contextmanager
+def only_selected() -> Iterator[None]:
+    """Has only the selected thread continue for a while."""
+    before = gdb.parameter("scheduler-locking")
+    gdb.execute("set scheduler-locking on", to_string=True)
+    try:
+        yield
+    finally:
+        # Without a process there is nothing to hold, and gdb refuses.
+        with suppress(gdb.error):
+            gdb.execute(f"set scheduler-locking {before}", to_string=True)
+
+
 def is_alive() -> bool:
     """True if the selected process is still there."""
     return gdb.selected_inferior().pid != 0 and gdb.selected_thread() is not None

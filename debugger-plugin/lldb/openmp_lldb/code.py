@@ -8,6 +8,7 @@ import lldb
 
 from openmp_core import debugger as core
 
+from .breakpoints import hide
 from .inferior import file_of, real_name
 
 #: Calls of x86-64 and of aarch64.
@@ -48,6 +49,16 @@ class Code:
             if start <= address < end and file_of(entry.GetFileSpec()) == file:
                 found.append((address, int(entry.GetLine())))
         return found
+
+    def addresses_of(self, line: core.Source) -> list[int]:
+        """Where the code of a line begins, at each place where it is loaded."""
+        # LLDB says so only of breakpoints.
+        breakpoint = self._target.BreakpointCreateByLocation(line.file, line.line)
+        hide(self._target, breakpoint)
+        try:
+            return sorted({int(location.GetLoadAddress()) for location in breakpoint if location.IsResolved()})
+        finally:
+            self._target.BreakpointDelete(breakpoint.GetID())
 
     def module_at(self, address: int) -> str | None:
         """The library at an address; `None` in the program itself and outside of all files."""

@@ -18,7 +18,7 @@ ABOUT = "Say what an OpenMP program is doing: its threads, teams and tasks, and 
 
 #: Objects with their verbs, and the core's commands these stand for.
 OBJECTS: dict[str, tuple[str, dict[str, str]]] = {
-    "team": ("Teams of OpenMP threads.", {"list": "teams", "finish": "finish"}),
+    "team": ("Teams of OpenMP threads.", {"list": "teams", "finish": "finish", "until": "until"}),
     "task": ("Tasks of OpenMP.", {"list": "tasks", "frames": "taskframes"}),
     "wait": ("What waits for what.", {"list": "waits"}),
     "loop": ("Worksharing loops.", {"list": "loops"}),
@@ -33,6 +33,7 @@ OBJECTS: dict[str, tuple[str, dict[str, str]]] = {
             "disable": "disable",
             "enable": "enable",
             "condition": "condition",
+            "commands": "commands",
             "write": "save",
             "read": "load",
         },

@@ -186,6 +186,9 @@ class Debugger(core.Debugger):
     def line_entries(self, start: int, end: int, file: str) -> list[tuple[int, int]]:
         return self._code.line_entries(start, end, file)
 
+    def addresses_of(self, line: core.Source) -> list[int]:
+        return self._code.addresses_of(line)
+
     def module_at(self, address: int) -> str | None:
         return self._code.module_at(address)
 

@@ -41,9 +41,13 @@ fn gdb_on_an_emulated_machine() {
             let gdb = Gdb::new(&library()).by(&release);
             let gdb = gdb.first(format!("set sysroot {}", served.root.display()));
             let gdb = gdb.first(format!("file {}", served.program.display()));
+            // An emulated machine may take its time.
+            let gdb = gdb.first("set remotetimeout 60");
             let gdb = gdb.first(format!("target remote {}", served.socket.display()));
             let commands = ["openmp why", "openmp threads", "openmp thread 2", "backtrace", "openmp icvs", "detach"];
             printed = gdb.run(&commands)?;
+            // Otherwise the server waits for a debugger, and the machine for the server.
+            anyhow::ensure!(printed.last().is_some_and(|text| text.contains("etach")), "{printed:#?}");
             Ok(())
         });
         let emulated = match emulated.expect("gdb and the machine end") {
@@ -60,8 +64,13 @@ fn gdb_on_an_emulated_machine() {
             assert!(threads.contains(&thread.lwp.to_string()), "{}: {threads}", thread.lwp);
         }
         // The lines of the program, and the region in place of the function that the compiler has made of it.
-        let shown = ["omp_set_lock [waits: lock b]", "lock_cycle.c:", "#pragma omp parallel", " in main () at "];
-        assert!(shown.iter().all(|part| backtrace.contains(part)), "{backtrace}");
+        let shown = ["lock_cycle.c:", "#pragma omp parallel in main"];
+        // Behind libomp's `__kmp_invoke_microtask`, whose call frame information is empty, gdb finds no frame.
+        let own = match package {
+            "libgomp1" => ["omp_set_lock [waits: lock b]", " in main () at "],
+            _ => ["__kmpc_set_lock [waits: lock b]", "__kmp_invoke_microtask"],
+        };
+        assert!(shown.iter().chain(&own).all(|part| backtrace.contains(part)), "{backtrace}");
         assert!(icvs.contains("nthreads-var"), "{icvs}");
     }
 }

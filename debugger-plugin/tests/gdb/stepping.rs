@@ -149,6 +149,34 @@ fn steps_in_non_stop_mode() {
     }
 }
 
+/// In non-stop mode, a thread that stands is shown by what it has itself, while others run.
+#[test]
+fn a_thread_that_stands_is_shown_while_others_run() {
+    if !has_gdb() {
+        return;
+    }
+    for (toolchain, runtime) in native_combinations() {
+        let program = build("laps", toolchain, Opt::O0, &[]).expect("the program builds");
+        let directory = tempfile::tempdir().expect("a directory");
+        let (gdb, _) = launching(&program, runtime, &directory);
+        let printed = gdb
+            .first("set non-stop on")
+            .first("break all_arrived")
+            .first("run")
+            .first("break lap thread 1")
+            .first("continue")
+            .run(&["openmp thread", "openmp taskframes", "openmp threads", "thread 2", "openmp thread", "kill"])
+            .expect("gdb runs");
+        let what = format!("{toolchain:?} on {runtime:?}: {printed:#?}");
+        for part in ["Thread 1 (LWP ", "thread 0 of 4, level 1", "main", "laps.c:", "what it waits for is not known"] {
+            assert!(printed[0].contains(part), "{part}: {what}");
+        }
+        assert!(printed[1].contains("0x"), "{what}");
+        assert!(printed[2].contains(" threads are running"), "{what}");
+        assert!(printed[4].contains("Thread 2 is running: stop it first"), "{what}");
+    }
+}
+
 /// A task that was generated elsewhere, and below it the body of the thread's own region.
 #[test]
 fn below_a_task_the_body_of_the_threads_own_region_is_shown() {

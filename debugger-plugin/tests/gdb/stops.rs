@@ -195,10 +195,7 @@ fn step_goes_into_the_next_region_and_into_tasks() {
             ])
             .expect("gdb runs");
         let what = format!("{toolchain:?} on {runtime:?}: {printed:#?}");
-        let source =
-            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../test-programs/programs/begin_end.c"))
-                .expect("the source");
-        let line_of = |text: &str| source.lines().position(|line| line.contains(text)).expect("the line") + 1;
+        let line_of = |text: &str| program.line_of(text).expect("the line");
         // In the body, in the thread that met the construct.
         let body = line_of("static void size2_level1") + 2..line_of("static void size1_level2");
         let (line, thread) = printed[2].split_once(' ').expect("a line and a thread");
@@ -344,4 +341,81 @@ fn finish_that_would_hold_other_teams_is_refused() {
     assert!(printed[0].contains("gdb cannot hold these threads"), "{printed:#?}");
     assert!(printed[1].contains("There are no stops") && printed[2].contains("all_arrived"), "{printed:#?}");
     assert!(printed[3].contains("two_teams.c:") && printed[5].contains("exited normally"), "{printed:#?}");
+}
+
+/// The last thread of a team comes to a line. A step in one thread alone leaves the others where they are.
+#[test]
+fn a_team_comes_to_a_line_and_one_thread_steps_alone() {
+    if !has_gdb() {
+        return;
+    }
+    for (toolchain, runtime) in native_combinations() {
+        let program = build("laps", toolchain, Opt::O0, &[]).expect("the program builds");
+        let line = program.line_of("each lap comes here").expect("the line");
+        let printed = launching(&program, runtime)
+            .first("break all_arrived")
+            .first("run")
+            .run(&[
+                &format!("openmp until -hold laps.c:{line}"),
+                "print laps",
+                &format!("openmp until laps.c:{line}"),
+                "print laps",
+                r#"eval "openmp apply -hold 0.%d next", $_omp_thread_num()"#,
+                "print laps",
+                "show scheduler-locking",
+                "openmp until laps.c:999999",
+                "kill",
+            ])
+            .expect("gdb runs");
+        let what = format!("{toolchain:?} on {runtime:?}: {printed:#?}");
+        assert!(printed[0].contains("gdb cannot hold these threads") && printed[1].ends_with("{0, 0, 0, 0}"), "{what}");
+        assert!(printed[2].contains("All 4 threads of team 0 have come to laps.c:"), "{what}");
+        assert!(printed[2].contains(&format!("laps.c:{line}\n{line}\t")), "{what}");
+        let laps = |text: &str| {
+            let numbers = text.split_once('{').expect("an array").1.trim_end_matches('}').split(", ");
+            numbers.map(|number| number.parse().expect("a number")).collect::<Vec<u64>>()
+        };
+        // The last one has come for the first time.
+        assert_eq!(laps(&printed[3]).into_iter().min(), Some(1), "{what}");
+        assert_eq!(laps(&printed[5]), laps(&printed[3]), "{what}");
+        assert!(printed[4].contains(&format!("\n{}\t", line + 1)), "{what}");
+        assert!(!printed[6].contains("\"on\""), "{what}");
+        assert!(printed[7].contains("No code of the line laps.c:999999 is loaded."), "{what}");
+    }
+}
+
+/// Commands of a stop are executed at each hit, and a process continues where they say so.
+#[test]
+fn commands_are_executed_where_a_stop_is_met() {
+    if !has_gdb() {
+        return;
+    }
+    for (toolchain, runtime) in native_combinations() {
+        let (all, _) = hits(toolchain, runtime, "parallel-begin");
+        let program = build("begin_end", toolchain, Opt::O0, &[]).expect("the program builds");
+        let directory = tempfile::tempdir().expect("a directory");
+        let input = directory.path().join("in");
+        std::fs::write(&input, "g").expect("a file");
+        let printed = launching(&program, runtime)
+            .run(&[
+                "openmp break parallel-begin",
+                "openmp commands 1 printf \"<%d>\\n\", $_omp_level()",
+                "openmp commands 1 continue",
+                "openmp break -temporary parallel-end",
+                "openmp commands last frame function size2_level1",
+                "openmp commands last print 40 + 2",
+                &format!("run < {} > /dev/null", input.display()),
+                "openmp break",
+                "continue",
+                "openmp break",
+            ])
+            .expect("gdb runs");
+        let what = format!("{toolchain:?} on {runtime:?}: {printed:#?}");
+        assert!(printed[6].contains("A parallel region ends") && printed[6].contains("= 42"), "{what}");
+        assert!(printed[7].contains("     printf ") && printed[7].contains("     continue"), "{what}");
+        assert!(printed[8].contains("exited normally"), "{what}");
+        let levels = printed.iter().map(|text| text.lines().filter(|line| line.starts_with('<')).count());
+        assert_eq!(levels.sum::<usize>(), all.len(), "{what}");
+        assert!(printed[9].contains(&format!("{} hits)", all.len())), "{what}");
+    }
 }

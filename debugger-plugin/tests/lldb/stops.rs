@@ -489,3 +489,70 @@ fn finish_holds_other_teams() {
         assert!(printed[5].contains("exited with status = 0"), "{what}");
     }
 }
+
+/// The threads of a team come to a line, and are held there, or continue.  A step in one thread alone leaves the others where they are.
+#[test]
+fn a_team_comes_to_a_line_and_one_thread_steps_alone() {
+    let program = build("laps", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
+    let line = program.line_of("each lap comes here").expect("the line");
+    for lldb in lldbs() {
+        let printed = launching(&lldb, &Launch::new(&program, Runtime::Libgomp, Env::Settled))
+            .first("breakpoint set -n all_arrived")
+            .first("process launch")
+            .first("breakpoint delete --force")
+            .run(&[
+                &format!("openmp until -hold laps.c:{line}"),
+                "openmp print laps",
+                &format!("openmp until -hold laps.c:{line}"),
+                "openmp print laps",
+                "openmp apply -hold 0.2 next",
+                "openmp print laps",
+                &format!("openmp until laps.c:{line}"),
+                "openmp print laps",
+                "kill",
+            ])
+            .expect("LLDB runs");
+        let what = format!("LLDB {}: {printed:#?}", lldb.version);
+        let laps = |text: &str| {
+            let numbers = text
+                .split('=')
+                .skip(1)
+                .filter_map(|part| part.split_whitespace().next()?.trim_end_matches([',', '}', ')']).parse().ok());
+            numbers.collect::<Vec<u64>>()
+        };
+        for (text, expected) in [(&printed[1], 1), (&printed[3], 2), (&printed[5], 2)] {
+            assert_eq!(laps(text), [expected; 4], "{what}");
+        }
+        for text in [&printed[0], &printed[2], &printed[6]] {
+            assert!(text.contains("All 4 threads of team 0 have come to laps.c:"), "{what}");
+        }
+        assert!(laps(&printed[7]).iter().all(|&number| number >= 3) && laps(&printed[7]).contains(&3), "{what}");
+    }
+}
+
+/// Commands of a stop are executed at each hit, and a process continues where they say so.
+#[test]
+fn commands_are_executed_where_a_stop_is_met() {
+    let program = build("begin_end", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
+    for lldb in lldbs() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let printed = to_the_end(|| {
+            launching(&lldb, &Launch::new(&program, Runtime::Libgomp, Env::Settled))
+                .run(&[
+                    "openmp breakpoint set parallel-begin",
+                    "openmp breakpoint commands 1 openmp print $_omp_level() + 70",
+                    "openmp breakpoint commands 1 continue",
+                    &run(directory.path()),
+                    "openmp breakpoint list",
+                ])
+                .expect("LLDB runs")
+        });
+        let what = format!("LLDB {}: {printed:#?}", lldb.version);
+        let told = told(directory.path());
+        let regions = told["regions"] + told["serialized"];
+        assert!(printed[3].contains("exited with status = 0"), "{what}");
+        assert!(printed[4].contains(&format!("{regions} hits)")), "{what}");
+        let levels = printed[3].lines().filter(|line| ["70", "71", "72"].contains(line));
+        assert_eq!(levels.count(), regions, "{what}");
+    }
+}

@@ -244,6 +244,10 @@ class Debugger(core.Debugger):
         self.running: Callable[[], bool] = lambda: True
         #: The threads that were held at last.
         self.held: list[str] = []
+        self.can_hold = True
+        self.executed: list[str] = []
+        #: Why commands fail.
+        self.refused: dict[str, DebuggerError] = {}
         #: What happens when it is let run for some time.
         self.running_for: Callable[[], core.Stopped] = lambda: core.Stopped.TIME
 
@@ -266,6 +270,9 @@ class Debugger(core.Debugger):
         return shlex.split(text)
 
     def execute(self, command: str, from_tty: bool) -> None:
+        self.executed.append(command)
+        if command in self.refused:
+            raise self.refused[command]
         self.write(f"executed {command} in {self.thread.id if self.thread else '-'}\n")
 
     def selected_inferior(self) -> core.Inferior:
@@ -322,6 +329,9 @@ class Debugger(core.Debugger):
     def line_entries(self, start: int, end: int, file: str) -> list[tuple[int, int]]:
         return [(at, line) for at, line, of in self.lines if start <= at < end and of == file]
 
+    def addresses_of(self, line: core.Source) -> list[int]:
+        return [at for at, number, file in self.lines if (file, number) == line]
+
     def module_at(self, address: int) -> str | None:
         return next((name for where, name in self.libraries.items() if address in where), None)
 
@@ -342,6 +352,8 @@ class Debugger(core.Debugger):
     @contextmanager
     def holding(self, threads: Sequence[core.Thread]) -> Iterator[None]:
         self.held = [thread.id for thread in threads]
+        if threads and not self.can_hold:
+            raise DebuggerError("It holds no threads.")
         yield
 
     def run_for(self, inferior: core.Inferior, seconds: float) -> core.Stopped:

@@ -15,7 +15,7 @@ from openmp_core.variables import Print
 COMMANDS = {
     "of what is": "status threads teams parallel tasks waits loops icvs stacks doctor init why",
     "of threads": "thread apply taskframes print bt",
-    "of what runs": "break delete disable enable condition save load step finish until catch",
+    "of what runs": "break delete disable enable condition commands save load step finish until catch",
 }
 
 
@@ -34,6 +34,22 @@ class Applying(unittest.TestCase):
             text = world.run("apply 0 finish")
         self.assertEqual(text.count("executed finish"), 1)
         self.assertIn("\nLWP 102 has ended.\n", text)
+
+
+class Running(unittest.TestCase):
+    def test_while_others_run_a_thread_is_shown_by_itself(self) -> None:
+        world = World()
+        world.threads[1].running = True
+        world.library.icvs = dict.fromkeys(range(64), 2)
+        text = world.run("thread")
+        self.assertTrue(text.startswith("Thread 1 (LWP 101)\n  "), text)
+        self.assertTrue(text.endswith("  what it waits for is not known: other threads are running\n"), text)
+        self.assertNotIn("ompdx_report_json", world.library.calls)
+        self.assertIn("task ", world.run("taskframes"))
+        world.threads[0].running = True
+        for command in ("thread", "taskframes"):
+            with self.subTest(command), self.assertRaisesRegex(NotNow, "^Thread 1 is running: stop it first"):
+                world.run(command)
 
 
 class Arguments(unittest.TestCase):
@@ -77,7 +93,7 @@ class Arguments(unittest.TestCase):
             "break task-begin when x": "Behind the event comes `if` and a condition",
             "break task-begin if": "Behind the event comes `if` and a condition",
             "delete 7": "There is no stop 7",
-            "until dawn": "Usage: openmp until barrier",
+            "until dawn": "dawn is no line",
             "catch deadlock never": "Usage: openmp catch deadlock [-limit LIMIT] [SECONDS]",
             "catch deadlock 0": "Usage: openmp catch deadlock [-limit LIMIT] [SECONDS]",
             "print -all": "An expression is wanted",
@@ -97,7 +113,7 @@ class Arguments(unittest.TestCase):
             ("stacks", "-j", ["-json"]),
             ("break", "task", ["task-begin", "task-end", "taskwait-begin"]),
             ("bt", "on c", ["continued"]),
-            ("until", "", ["barrier"]),
+            ("until", "", ["barrier", "-hold"]),
             ("thread", "0.", ["0.0", "0.1", "0.2", "0.3"]),
             ("thread", "0.2 ", []),
         ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from fake import Debugger, Frame, Inferior, Thread, World, fact, point, refusing, runtime, stack
 from openmp_core.debugger import Function, Source, Stopped
-from openmp_core.errors import CommandError, OmpdError
+from openmp_core.errors import CommandError, DebuggerError, OmpdError
 from openmp_core.stepping import begin_of_body, behind_prologue, body_of
 
 PARALLEL_BEGIN, PARALLEL_END, TASK_BEGIN, BARRIER, LOCK = 1, 2, 3, 7, 8
@@ -175,6 +175,38 @@ class Changes(unittest.TestCase):
             with self.subTest(text), self.assertRaises(CommandError):
                 self.world.run(text)
 
+    def test_commands_are_executed_at_each_hit_until_one_fails(self) -> None:
+        self.world.run("break parallel-begin")
+        for command in ("bt 3", "print x", "info locals"):
+            self.world.run(f"commands 1 {command}")
+        self.assertIn("0 hits)\n     bt 3\n     print x\n     info locals\n", self.world.run("break"))
+        self.world.debugger.refused["print x"] = DebuggerError('No symbol "x" in current context.')
+        made = self.world.debugger.active()[0]
+        self.assertTrue(made.hit())
+        self.world.debugger.output()
+        self.world.plugin.stopped([made])
+        self.assertIn('Stop 1, print x: No symbol "x" in current context.\n', self.world.debugger.output())
+        self.assertEqual(self.world.debugger.executed, ["bt 3", "print x"])
+        self.assertIn("1 hit)\n", self.world.run("commands 1"))
+
+    def test_a_process_continues_where_the_last_command_says_so(self) -> None:
+        self.world.run("break -temporary parallel-begin")
+        self.world.run("commands last bt 3")
+        self.world.run("commands last c")
+        with self.assertRaisesRegex(CommandError, "^Behind continue, stop 1 executes nothing"):
+            self.world.run("commands 1 bt 4")
+        made = self.world.debugger.active()[0]
+        self.assertFalse(made.hit())
+        self.assertIn("A parallel region begins", self.world.debugger.output())
+        self.assertEqual(self.world.debugger.executed, ["bt 3"])
+        # It was temporary.
+        self.assertFalse(made.hit())
+        self.world.plugin.stopped([])
+        self.assertIn("There are no stops", self.world.run("break"))
+        for text in ("commands", "commands 1", "commands last bt"):
+            with self.subTest(text), self.assertRaises(CommandError):
+                self.world.run(text)
+
     def test_ranges_name_the_stops_that_are_there(self) -> None:
         for _ in range(5):
             self.world.run("break parallel-begin")
@@ -192,21 +224,36 @@ class Changes(unittest.TestCase):
 
     def test_stops_are_saved_and_loaded_with_new_numbers(self) -> None:
         self.world.run("break parallel-begin if $_omp_level() == 1")
+        self.world.run("commands 1 bt 3")
+        self.world.run("commands 1 c")
         self.world.run("break -temporary -disabled task-begin")
         self.assertEqual(self.world.run(f"save '{self.file}'"), f"2 stops saved in {self.file}.\n")
         self.assertEqual(
             self.file.read_text().splitlines()[1:],
-            ["openmp break parallel-begin if $_omp_level() == 1", "openmp break -temporary -disabled task-begin"],
+            [
+                "openmp break parallel-begin if $_omp_level() == 1",
+                "openmp commands last bt 3",
+                "openmp commands last continue",
+                "openmp break -temporary -disabled task-begin",
+            ],
         )
         self.world.run("delete")
         text = self.world.run(f"load '{self.file}'")
         self.assertEqual(
             text,
-            "Stop 3  parallel-begin if $_omp_level() == 1  (1 place; 0 hits)\nStop 4  task-begin  (temporary; disabled; 1 place; 0 hits)\n",
+            "Stop 3  parallel-begin if $_omp_level() == 1  (1 place; 0 hits)\n     bt 3\n     continue\n"
+            "Stop 4  task-begin  (temporary; disabled; 1 place; 0 hits)\n",
         )
 
     def test_of_a_file_with_anything_else_nothing_is_loaded(self) -> None:
-        for line in ("shell true", "openmp break", "openmp break nothing", "openmp break -hidden task-begin", "openmp breakparallel-begin"):
+        for line in (
+            "shell true",
+            "openmp commands 1 shell true",
+            "openmp break",
+            "openmp break nothing",
+            "openmp break -hidden task-begin",
+            "openmp breakparallel-begin",
+        ):
             self.file.write_text(f"# stops\n\nopenmp break parallel-begin\n{line}\n")
             with self.subTest(line), self.assertRaisesRegex(CommandError, "stops of mine:4: (.|\n)*Nothing was loaded"):
                 self.world.run(f"load '{self.file}'")
@@ -411,6 +458,74 @@ class Running(unittest.TestCase):
         self.world.run("finish -hold")
         # Thread 7 is in no team.
         self.assertEqual(self.debugger.held, ["3", "5", "6"])
+
+    def come(self, thread: int) -> bool:
+        """A thread comes to the first breakpoint."""
+        self.debugger.select_thread(self.world.threads[thread])
+        return self.debugger.active()[0].hit()
+
+    def test_until_line_stops_when_the_last_member_comes(self) -> None:
+        self.world.library.report["runtimes"] = [runtime([102, 101])]
+        self.debugger.lines = [(0x5000, 35, "grid.c"), (0x5100, 35, "grid.c"), (0x5200, 36, "grid.c")]
+
+        def run() -> bool:
+            self.assertEqual([made.address for made in self.debugger.active()], [0x5000, 0x5100])
+            # Neither a member that comes again nor another thread counts.
+            self.assertEqual([self.come(thread) for thread in (0, 0, 2, 1)], [False, False, False, True])
+            return True
+
+        self.debugger.running = run
+        self.assertEqual(self.world.run("until grid.c:35"), "All 2 threads of team 0 have come to grid.c:35.\nthe frame\n")
+        self.assertEqual((self.debugger.active(), self.debugger.held), ([], []))
+
+    def test_until_line_says_who_has_come_if_something_else_stops_it(self) -> None:
+        self.world.library.report["runtimes"] = [runtime([102, 101, 103])]
+        self.debugger.lines = [(0x5000, 35, "grid.c")]
+        self.debugger.running = lambda: self.come(0) or True
+        text = "Of team 0, threads 1 have come to grid.c:35, and 0,2 have not.\n"
+        self.assertEqual(self.world.run("until grid.c:35"), text)
+        self.debugger.select_thread(self.world.threads[0])
+        self.debugger.running = lambda: False
+        self.assertEqual(self.world.run("until grid.c:35"), "No thread of team 0 has come to grid.c:35.\n")
+
+    def test_until_line_holds_those_that_have_come_and_other_teams(self) -> None:
+        self.world.library.report["runtimes"] = [runtime([101, 102, 103], [104])]
+        self.debugger.lines = [(0x5000, 35, "grid.c")]
+        for thread, pc in zip(self.world.threads, (0x4000, 0x5000, 0x4100)):
+            thread.frames = [Frame(pc)]
+        self.debugger.thread = self.world.threads[0]
+        held: list[list[str]] = []
+
+        def run() -> bool:
+            held.append(self.debugger.held)
+            self.assertTrue(self.come(0 if len(held) == 1 else 2))
+            return True
+
+        self.debugger.running = run
+        self.assertIn("All 3 threads", self.world.run("until -hold grid.c:35"))
+        # Thread 2 of gdb's is there from the beginning, and thread 4 is in another team.
+        self.assertEqual(held, [["2", "4"], ["1", "2", "4"]])
+        self.debugger.can_hold = False
+        with self.assertRaisesRegex(DebuggerError, "^It holds no threads"):
+            self.world.run("until -hold grid.c:35")
+        self.assertEqual(len(held), 2)
+
+    def test_until_line_says_what_it_does_not_find(self) -> None:
+        self.world.library.report["runtimes"] = [runtime([101, None])]
+        self.debugger.lines = [(0x5000, 35, "grid.c")]
+        for text, why in (
+            ("until", "^Usage: "),
+            ("until -hold barrier", "^Usage: "),
+            ("until grid.c", "^grid.c is no line: "),
+            ("until 35", "^The selected frame has no source file: "),
+            ("until grid.c:35", "^Not found among the threads of the process: 1 of team 0."),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(CommandError, why):
+                self.world.run(text)
+        self.world.library.report["runtimes"] = [runtime([101, 102])]
+        self.world.inferior.stops += 1
+        with self.assertRaisesRegex(CommandError, "^No code of the line grid.c:99 is loaded."):
+            self.world.run("until grid.c:99")
 
     def test_finish_says_which_region_it_cannot_finish(self) -> None:
         self.region_at(0x7000)

@@ -3,7 +3,7 @@
 //! of it through the serial port.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write as _};
+use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -98,16 +98,30 @@ fn one(serial: &mut BufWriter<File>, planned: &Planned) -> Result<()> {
         inspect(serial, name, look, &pid)?;
     }
     if planned.serves {
-        send(serial, &serving(name), &mut std::io::empty())?;
-        serial.flush()?;
-        let mut server = Command::new(SERVER);
-        server.args(["--once", "--attach", DEBUGGER, &pid]).env("LD_LIBRARY_PATH", "/lib").stdin(Stdio::null());
-        let output = server.output().with_context(|| format!("starting {SERVER}"))?;
-        ensure!(output.status.success(), "{SERVER}: {}", String::from_utf8_lossy(&output.stderr));
+        serve(serial, name, &pid)?;
     }
     if planned.looks.iter().any(|look| look.of_core) {
         of_core(serial, planned, &mut running, scratch)?;
     }
+    Ok(())
+}
+
+/// Lets a debugger at the other end of the second port in, until it leaves.
+fn serve(serial: &mut BufWriter<File>, name: &str, pid: &str) -> Result<()> {
+    let mut server = Command::new(SERVER);
+    server.args(["--once", "--attach", DEBUGGER, pid]).env("LD_LIBRARY_PATH", "/lib");
+    let mut server = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    let mut told = BufReader::new(server.stderr.take().context("no pipe from the server")?);
+    let mut said = String::new();
+    // What comes to the port before the server has opened it is lost.
+    while !said.contains("Remote debugging using") {
+        ensure!(told.read_line(&mut said)? > 0, "{SERVER} ended: {said}");
+    }
+    send(serial, &serving(name), &mut std::io::empty())?;
+    serial.flush()?;
+    told.read_to_string(&mut said)?;
+    let status = server.wait()?;
+    ensure!(status.success(), "{SERVER}: {said}");
     Ok(())
 }
 
