@@ -11,6 +11,9 @@ from .process import Json, Process
 from .selection import find_thread, members_of
 from .stop_text import region, task, thread_lines
 
+#: How many tasks are listed at most.
+MOST_TASKS = 10_000
+
 
 class Thread(Command):
     """Select a thread by its place in OpenMP, or say what the selected one is.
@@ -130,7 +133,8 @@ class Taskframes(Command):
         tasks: list[c_void_p] = []
         with process.handle(lwp) as thread:
             try:
-                while True:
+                # A damaged process may have a ring of tasks.
+                while len(tasks) < MOST_TASKS:
                     task = c_void_p()
                     if tasks:
                         library.call("ompd_get_generating_task_handle", tasks[-1], byref(task))
