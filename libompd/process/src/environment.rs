@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::machine::SMALLEST_PAGE as PAGE;
 use crate::memory::{Addr, MAX_READ};
 use crate::{Target, TargetExt};
 
@@ -122,7 +123,7 @@ fn pointers(target: &dyn Target, random: u64, name: u64, auxv: impl Fn(u64) -> O
     let mut found = Vec::new();
     loop {
         // A page at a time, for the stack may end just below.
-        let step = if end % 4096 == 0 { 4096 } else { end % 4096 };
+        let step = if end % PAGE == 0 { PAGE } else { end % PAGE };
         for word in words(end, step)?.into_iter().rev() {
             if word == 0 {
                 found.reverse();

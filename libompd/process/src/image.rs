@@ -16,14 +16,12 @@ use goblin::elf::{Elf, Header as ElfHeader, ProgramHeader};
 
 use crate::arch::{Arch, ByteOrder};
 use crate::elf::{DebugSearch, Debuginfod, ElfFile};
-use crate::machine::Machine;
+use crate::machine::{Machine, SMALLEST_PAGE as PAGE};
 use crate::options::OpenOptions;
 use crate::symbol::BuildId;
 
 /// Bytes of the first page that are compared with a file when an image has no build-id.
 const HEAD: u64 = 4096;
-/// Pages are never smaller on the machines this runs on; larger pages are multiples of it.
-const PAGE: u64 = 4096;
 /// More images than any process has loaded.
 const MAX_IMAGES: usize = 8192;
 /// A note segment of an image that is larger than this is not read.

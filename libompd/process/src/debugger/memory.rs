@@ -7,6 +7,7 @@ use std::fmt;
 use super::interface::Debugger;
 use crate::arch::Arch;
 use crate::glibc::Source;
+use crate::machine::SMALLEST_PAGE;
 use crate::memory::{Addr, ReadFault};
 
 /// Bytes kept between two stops; what is read beyond is not kept.
@@ -19,12 +20,10 @@ const PIECE: u64 = 64 << 10;
 /// Bytes that are read in one call.
 const BATCH: u64 = 1 << 20;
 
-/// Linux maps nothing below, whatever `vm.mmap_min_addr` says.
-const LOWEST: u64 = 4096;
-
 /// False for bytes that no process has: on the first page, or past the end of the address space.
 fn may_be_mapped(addr: u64, len: u64) -> bool {
-    addr >= LOWEST && addr.checked_add(len).is_some()
+    // Linux maps nothing below, whatever `vm.mmap_min_addr` says.
+    addr >= SMALLEST_PAGE && addr.checked_add(len).is_some()
 }
 
 pub(super) struct Memory<D> {

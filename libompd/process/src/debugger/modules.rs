@@ -17,6 +17,7 @@ use super::start::{AT_ENTRY, AT_PHDR, AT_SYSINFO_EHDR, Start};
 use crate::arch::Arch;
 use crate::elf::ElfFile;
 use crate::image::{self, Headers, Image};
+use crate::machine::SMALLEST_PAGE as PAGE;
 use crate::memory::Addr;
 use crate::module::Module;
 use crate::options::OpenOptions;
@@ -27,7 +28,6 @@ const MAX_MODULES: usize = 8192;
 const MAX_SPACES: usize = 64;
 /// Longest path that is believed.
 const MAX_PATH: u64 = 4096;
-const PAGE: u64 = 4096;
 /// An ELF header is looked for so many pages below an address. A page that is not mapped counts as well.
 const MAX_PAGES: u64 = 16 << 10;
 /// Pages that are looked at so for all modules of a process together. Of nearly all it is known where they begin.

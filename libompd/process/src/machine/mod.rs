@@ -12,6 +12,10 @@ pub use crate::arch::Machine;
 pub(crate) use facts::{CallSite, Shown};
 pub use facts::{Calls, Facts, KernelSet, Relocations, Roles, SignalReturn, ThreadLocal};
 
+/// The smallest pages that Linux has on any machine, in bytes. Larger pages are multiples of it: what begins or ends with a page
+/// does so with one of these, and what is on one of these is on one page.
+pub(crate) const SMALLEST_PAGE: u64 = 4096;
+
 /// All machines whose registers are decoded.
 static MACHINES: [&Facts; 2] = [&x86_64::FACTS, &aarch64::FACTS];
 
