@@ -190,6 +190,11 @@ fn every_command(situation: Situation) {
                 wrong.push(format!("{command}: {text}"));
             }
         }
+        let at = ON_NESTED.iter().position(|(command, _)| *command == "openmp taskframes").expect("the command");
+        let innermost = printed[1 + at].lines().nth(1).unwrap_or_default();
+        if innermost.is_empty() || innermost.starts_with("function not known") {
+            wrong.push(format!("the function of the innermost task is wanted: {}", printed[1 + at]));
+        }
         let rest = &printed[1 + ON_NESTED.len()..];
         if situation.is_live() {
             for (text, part) in rest.iter().zip(["SUSPECT", "Stop 1  parallel-begin", "0 hits", "", "detached"]) {

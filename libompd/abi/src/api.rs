@@ -512,7 +512,7 @@ pub unsafe extern "C" fn ompd_get_task_function(task_handle: *mut TaskHandle, en
         let (mut space, _, key) = library.task(task_handle)?;
         let mut function = space.ask(Subject::Task(key), Aspect::Function, |answers| function(answers, key))?;
         if function.is_none() {
-            space.enrich();
+            space.look_and_enrich();
             function = self::function(space.answers(), key)?;
         }
         // SAFETY: the debugger gives a place for an address, or NULL.

@@ -554,7 +554,15 @@ impl Space {
         }
     }
 
-    /// The same with the registers of every thread, where the debugger offers them: asked for once at a stop, they are there for all.
+    /// Adds it after a look at the whole process, where the debugger offers registers: a look at a single thing reads no stacks.
+    pub(crate) fn look_and_enrich(&mut self) {
+        if self.target.debugger().offers_registers() {
+            self.look();
+        }
+        self.enrich();
+    }
+
+    /// Adds it with the registers of every thread, where the debugger offers them: asked for once at a stop, they are there for all.
     pub(crate) fn enrich_with_registers(&mut self) {
         if self.target.debugger().offers_registers() {
             self.read_again_if_more(Space::ask_all_registers);

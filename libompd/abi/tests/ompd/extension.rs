@@ -196,6 +196,23 @@ fn origins_are_told_and_so_is_why_something_is_not_known() {
     });
 }
 
+/// libgomp keeps no function of a region. Its members' stacks have it, although a look at one task reads none.
+#[test]
+fn the_function_of_a_task_is_known_at_the_first_question_of_a_stop() {
+    for (toolchain, runtime) in native_combinations() {
+        let program = build("nested", toolchain, Opt::O0, &[]).expect("it builds");
+        let running = Launch::new(&program, runtime, Env::Settled).start().expect("it starts");
+        let session = Session::new(202_411, Held::live(running.pid, true));
+        let waiter = running.truth.with_role("inner waiter").next().expect("a waiter");
+        let thread = session.thread(thread_id::LWP, waiter.lwp as u64).expect("the thread");
+        let of_region = out(|at: *mut Address| unsafe { ompdx_get_parallel_function(region(thread), at) });
+        assert!(of_region.is_ok(), "{runtime:?}");
+        session.held.stops.set(session.held.stops.get() + 1);
+        let of_task = out(|at: *mut Address| unsafe { ompd_get_task_function(task(thread), at) });
+        assert_eq!(of_task, of_region, "{runtime:?}");
+    }
+}
+
 #[test]
 fn handles_survive_that_everything_is_read_anew() {
     each(201_811, |session, thread, _| {
