@@ -15,6 +15,9 @@ use test_programs::{Running, Skip};
 /// After so many seconds an LLDB is ended that does not end by itself.
 const LONGEST: u32 = 240;
 
+/// LLDB asks a plugin for frames from this version on.
+pub const FIRST_LLDB_WITH_PROVIDERS: u32 = 22;
+
 /// An LLDB of this machine.
 #[derive(Debug, Clone)]
 pub struct LldbRelease {

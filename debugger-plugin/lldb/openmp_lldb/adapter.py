@@ -27,6 +27,8 @@ class Adapter:
         self.events = Events(self.debugger, self.plugin)
         #: The targets whose frames LLDB asks about, for editors.
         self.recognizing: set[int] = set()
+        #: The targets to whose stacks frames are appended.
+        self.appending: set[int] = set()
 
     @staticmethod
     def make(debugger: Any) -> Adapter:

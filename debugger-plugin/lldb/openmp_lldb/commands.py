@@ -11,6 +11,7 @@ from openmp_core import PREFIX
 from openmp_core.command import Command
 from openmp_core.errors import EXPECTED, CommandError, message
 
+from . import appended
 from .adapter import Adapter
 from .inferior import is_alive
 
@@ -124,6 +125,8 @@ def run(adapter: Adapter, context: Any, result: Any, action: Callable[[], None])
                 adapter.events.look()
                 action()
                 adapter.events.watch()
+                if adapter.plugin.folding.enabled and adapter.plugin.folding.continued:
+                    appended.register(adapter, debugger.selections.target())
         except EXPECTED as failure:
             error = message(failure)
         except Exception as failure:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import lldb
 
-from . import editor
+from . import appended, editor
 from .adapter import adapter_of
 from .frames import shown_of
 
@@ -39,6 +39,7 @@ def thread(one: Any, _internal: Any) -> str:
             if is_free:
                 try:
                     recognize(adapter, target)
+                    appended.register(adapter, target)
                     name = adapter.plugin.names.name_of(int(one.GetThreadID()))
                 except Exception as failure:
                     adapter.plugin.session.failures.note(failure)

@@ -63,7 +63,9 @@ class Frame(core.Frame):
 
     def older(self) -> Frame | None:
         frame = self.frame.GetThread().GetFrameAtIndex(self.frame.GetFrameID() + 1)
-        return Frame(frame, self._session) if frame.IsValid() else None
+        # LLDB 22 and later may have frames of another thread behind those of this one.
+        is_own = frame.IsValid() and not (hasattr(frame, "IsSynthetic") and frame.IsSynthetic())
+        return Frame(frame, self._session) if is_own else None
 
     def evaluate(self, expression: str) -> Value:
         return Value(Expression(expression, Variables(self.frame, self._session)).value())

@@ -1,13 +1,14 @@
 """LLDB's own backtraces: frames of the runtime are left out, constructs are named, and a link leads to the thread that opened the
 region.
 
-LLDB before 22 has no way to change a backtrace but its setting `frame-format`, by which it prints each frame. The plugin
-sets that to a function of its own, which prints a frame as the setting said before, or not at all.
+The plugin sets LLDB's setting `frame-format` to a function of its own. It prints a frame as the setting said before, or not at all.
+LLDB 22 and later have a better way for the frames of the other thread (`appended`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import lldb
@@ -15,6 +16,7 @@ import lldb
 from openmp_core import frames as core
 
 from .adapter import adapter_of
+from .appended import provider_of
 from .debugger import Frame
 from .inferior import file_of, real_name
 
@@ -43,6 +45,7 @@ class Shown(NamedTuple):
 
 
 AS_IT_IS = Shown(True)
+LEFT_OUT = Shown(False)
 
 
 class Backtraces:
@@ -58,15 +61,15 @@ class Backtraces:
     def shown(self, frame: Any) -> Shown:
         """How a frame is shown."""
         folding = self._adapter.plugin.folding
-        if not folding.enabled:
-            return AS_IT_IS
         thread = frame.GetThread()
+        lwp, index = int(thread.GetThreadID()), int(frame.GetFrameID())
+        if not folding.enabled:
+            return LEFT_OUT if is_appended(thread, index) else AS_IT_IS
         target = thread.GetProcess().GetTarget()
         stop = hash((self._adapter.debugger.targets.inferior(target).stop_number(), folding.continued))
         if stop != self._stop:
             self._stop = stop
             self._threads.clear()
-        lwp, index = int(thread.GetThreadID()), int(frame.GetFrameID())
         if lwp not in self._threads:
             # While that is found out, frames are shown as they are.
             self._threads[lwp] = []
@@ -76,13 +79,34 @@ class Backtraces:
 
     def _of(self, target: Any, thread: Any) -> list[Shown]:
         debugger = self._adapter.debugger
-        frames = list(thread) if thread.GetNumFrames() <= DEEPEST else []
+        provider = provider_of(thread)
+        own = provider.frames if provider is not None else thread
+        count = len(own) if provider is not None else thread.GetNumFrames()
+        frames = list(own) if count <= DEEPEST else []
+        links: list[core.Elsewhere[Any]] = []
         with debugger.selections.held(target, thread):
             rows = self._adapter.plugin.folding.rows(frames, lambda frame: Frame(frame, debugger.session))
             found = [AS_IT_IS for _ in frames]
             for row in rows or ():
-                self._add(found, row)
-        return found
+                if isinstance(row, core.Elsewhere):
+                    links.append(row)
+                else:
+                    self._add(found, row)
+            places = [self._place(row) for row in takewhile(lambda row: row.address, links)]
+            appended = provider.append(places) if provider is not None and frames else 0
+        for row in links[appended:]:
+            last = int(row.last.GetFrameID())
+            place = f" at {row.file.rpartition('/')[2]}:{row.line}" if row.file else ""
+            found[last] = found[last]._replace(behind=[*found[last].behind, f"  {row.label}{place}"])
+        # After another setting there may be more of them than links.
+        shown = [Shown(True, row.label, row.label) for row in links[:appended]]
+        return [*found, *shown, *[LEFT_OUT] * (appended - len(shown))]
+
+    def _place(self, row: core.Elsewhere[Any]) -> int:
+        """The address of a frame at which LLDB finds its line: it does not go back into the call for frames that are appended."""
+        address = row.address or 0
+        source = self._adapter.debugger.source_at(address)
+        return address if source is not None and source.line == row.line else address - 1
 
     @staticmethod
     def _add(found: list[Shown], row: core.Row[Any]) -> None:
@@ -98,10 +122,6 @@ class Backtraces:
                 found[number] = Shown(number == stands, f"[{notes}]" if notes else "", name, is_inside=number > 0)
         elif isinstance(row, core.Body):
             found[int(row.frame.GetFrameID())] = Shown(True, f"[{row.label}]", row.label)
-        elif isinstance(row, core.Elsewhere):
-            last = int(row.last.GetFrameID())
-            place = f" at {row.file.rpartition('/')[2]}:{row.line}" if row.file else ""
-            found[last] = found[last]._replace(behind=[*found[last].behind, f"  {row.label}{place}"])
 
 
 #: By the number of the debugger.
@@ -153,6 +173,12 @@ def shown_of(frame: Any) -> Shown:
                 # To print it here would be in the middle of a backtrace; `openmp doctor` shows it.
                 adapter.plugin.session.failures.note(failure)
     return AS_IT_IS
+
+
+def is_appended(thread: Any, index: int) -> bool:
+    """True for a frame that another thread has."""
+    provider = provider_of(thread)
+    return provider is not None and provider.has_appended(index)
 
 
 def lines(texts: Sequence[str]) -> str:

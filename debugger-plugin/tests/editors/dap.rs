@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use debugger_plugin::dap::{Adapter, Dap, FIRST_LLDB_WITH_FORMATS, FIRST_LLDB_WITH_INVALIDATED, Target};
-use debugger_plugin::lldb::{LldbRelease, Server, lldbs};
+use debugger_plugin::lldb::{FIRST_LLDB_WITH_PROVIDERS, LldbRelease, Server, lldbs};
 use debugger_plugin::{GdbRelease, Steps, gdbs, has_server};
 use serde_json::{Value, json};
 use test_programs::{Skip, gcore};
@@ -83,6 +83,10 @@ fn look(dap: &mut Dap) -> String {
         assert_eq!(names[0], "GOMP_barrier [waits: barrier]", "{what:?}");
         assert!(names.iter().any(|name| name.contains("[worker]")), "{what:?}: {names:?}");
         assert!(names.last().expect("a frame").contains("[continues in Thread "), "{what:?}: {names:?}");
+    }
+    if matches!(what, Adapter::Lldb(version) if version >= FIRST_LLDB_WITH_PROVIDERS) {
+        let opened = stack.last().expect("a frame");
+        assert!(opened["line"] == 9 && opened["source"]["name"] == "steps.c", "{what:?}: {opened}");
     }
     let subtle = stack.iter().filter(|frame| frame["presentationHint"] == "subtle").count();
     match what {
