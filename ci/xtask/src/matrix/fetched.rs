@@ -55,6 +55,11 @@ pub fn all() -> Result<Vec<Fetched>> {
             }
             None => None,
         };
+        // Debuggers, kernels and interpreters have folders too.
+        let is_wheel = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with("wheel-"));
+        if library.is_none() && !is_wheel {
+            continue;
+        }
         found.push(Fetched { what, library });
     }
     Ok(found)
