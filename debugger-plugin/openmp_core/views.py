@@ -194,6 +194,32 @@ class Doctor(View):
         return found
 
 
+class History(Command):
+    """Show what threads did last, as far as the companion has recorded it.
+    Usage: openmp history [-by-time] [-last N]
+
+      -by-time  all threads together, in the order of time
+      -last N   the last N events of each thread; 20 if not given
+
+    `ompd-inspect run --record -- PROGRAM` starts a program with the companion."""
+
+    name = "history"
+    words = ("-by-time", "-last")
+
+    def run(self, argument: str, from_tty: bool) -> None:
+        words = self.debugger.words(argument)
+        view = ["history"]
+        while words:
+            word = words.pop(0)
+            if word == "-by-time":
+                view.append("--by-time")
+            elif word == "-last" and words and words[0].isascii() and words[0].isdecimal() and 0 < int(words[0]) < 1 << 63:
+                view += ["--last", words.pop(0)]
+            else:
+                raise CommandError(f"Unexpected: {word}. Usage: {self.usage()}")
+        self.show_view(self.process(), " ".join(view))
+
+
 class Init(Command):
     """Say which OpenMP runtimes the process has. Nothing has to be initialised.
     Usage: openmp init"""
@@ -232,4 +258,4 @@ class Why(Command):
             self.show_view(process, f"why {lwp}")
 
 
-ALL = (Status, Threads, Teams, Parallel, Tasks, Waits, Loops, Icvs, Stacks, Doctor, Init, Why)
+ALL = (Status, Threads, Teams, Parallel, Tasks, Waits, Loops, Icvs, Stacks, Doctor, History, Init, Why)

@@ -435,9 +435,7 @@ pub struct HistoryArgs {
 impl HistoryArgs {
     /// How many events of each thread are wanted.
     pub fn most(&self, json: bool) -> u64 {
-        /// As many as one can look through.
-        const FEW: u64 = 20;
-        self.last.unwrap_or(if self.trace || json { u64::MAX } else { FEW })
+        self.last.unwrap_or(if self.trace || json { u64::MAX } else { ompd_report::text::history::FEW })
     }
 }
 

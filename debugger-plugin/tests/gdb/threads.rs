@@ -1,7 +1,9 @@
 //! Threads by their place in OpenMP, against what the program says of each.
 
 use debugger_plugin::Gdb;
-use test_programs::{Env, Opt, Running, build, combinations, native_combinations};
+use test_programs::{
+    Env, Launch, Opt, Running, Runtime, Toolchain, build, built_by_cargo, combinations, native_combinations,
+};
 
 use crate::common::{has_gdb, library};
 
@@ -140,4 +142,26 @@ fn functions_do_not_read_all_threads() {
             }
         }
     }
+}
+
+/// What the companion recorded of a program that hangs.
+#[test]
+fn the_history_of_the_companion_is_shown() {
+    if !has_gdb() {
+        return;
+    }
+    if let Err(skip) = Runtime::Libomp14.library() {
+        return skip.show();
+    }
+    let companion = built_by_cargo("libompt_companion.so");
+    let program = build("hangs/lock_cycle", Toolchain::Clang, Opt::O0, &[]).expect("the program builds");
+    let launch = Launch::new(&program, Runtime::Libomp14, Env::Settled);
+    let running =
+        launch.variable("OMP_TOOL_LIBRARIES", &companion.to_string_lossy()).start_hanging().expect("it hangs");
+    let printed = Gdb::attached(&library(), &running)
+        .run(&["openmp history", "openmp history -by-time -last 1", "openmp history -last x"])
+        .expect("gdb runs");
+    assert!(printed[0].contains("lock_cycle.c:"), "{printed:#?}");
+    assert!(printed[1].contains("thread  event"), "{printed:#?}");
+    assert!(printed[2].contains("Unexpected: -last. Usage: openmp history"), "{printed:#?}");
 }

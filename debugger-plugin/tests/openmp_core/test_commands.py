@@ -13,7 +13,7 @@ from openmp_core.errors import CommandError, DebuggerError, NoLibrary, NotNow, O
 from openmp_core.variables import Print
 
 COMMANDS = {
-    "of what is": "status threads teams parallel tasks waits loops icvs stacks doctor init why",
+    "of what is": "status threads teams parallel tasks waits loops icvs stacks doctor history init why",
     "of threads": "thread apply taskframes print bt",
     "of what runs": "break delete disable enable condition commands save load step finish until catch",
 }
@@ -93,6 +93,9 @@ class Arguments(unittest.TestCase):
             "break nonsense": "nonsense is no event",
             "break task-begin when x": "Behind the event comes `if` and a condition",
             "break task-begin if": "Behind the event comes `if` and a condition",
+            "history -last": "Unexpected: -last. Usage: openmp history",
+            "history -last 0": "Unexpected: -last. Usage: openmp history",
+            "history 5": "Unexpected: 5. Usage: openmp history",
             "delete 7": "There is no stop 7",
             "until dawn": "dawn is no line",
             "catch deadlock never": "Usage: openmp catch deadlock [-limit LIMIT] [SECONDS]",

@@ -343,6 +343,9 @@ ompd_rc_t ompdx_report_json(ompd_address_space_handle_t *address_space,
  The same for people, in the tables of `ompd-inspect`. `view` is the name of one of its commands, or `summary`. One of the
  options `--tree`, `--all`, `--dot`, `--folded` and `--svg` may follow, where that command has it. Any other view is
  `ompd_rc_bad_input`. (Pictures that need Graphviz are not drawn.) `options` may be NULL.
+
+ `history`, perhaps with `--by-time` and `--last N`, has what the companion recorded, or the reason why there is nothing. It
+ reads neither threads nor registers.
  */
 ompd_rc_t ompdx_report_text(ompd_address_space_handle_t *address_space,
                             const char *view,

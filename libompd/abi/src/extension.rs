@@ -10,6 +10,8 @@ use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+use ompd_inspection::history;
+use ompd_report::text::history::Wanted;
 use ompd_report::text::{self, How, View};
 use ompd_runtime::stops::StopEvent;
 
@@ -508,6 +510,9 @@ pub struct TextOptions {
 /// The same for people, in the tables of `ompd-inspect`. `view` is the name of one of its commands, or `summary`. One of the
 /// options `--tree`, `--all`, `--dot`, `--folded` and `--svg` may follow, where that command has it. Any other view is
 /// `ompd_rc_bad_input`. (Pictures that need Graphviz are not drawn.) `options` may be NULL.
+///
+/// `history`, perhaps with `--by-time` and `--last N`, has what the companion recorded, or the reason why there is nothing. It
+/// reads neither threads nor registers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompdx_report_text(
     address_space: *mut AddressSpaceHandle,
@@ -521,10 +526,18 @@ pub unsafe extern "C" fn ompdx_report_text(
             return Err(Rc::BAD_INPUT);
         }
         // SAFETY: it is not NULL, and a C string then.
-        let view = unsafe { CStr::from_ptr(view) }.to_str().ok().and_then(View::of_words).ok_or(Rc::BAD_INPUT)?;
+        let words = unsafe { CStr::from_ptr(view) }.to_str().map_err(|_| Rc::BAD_INPUT)?;
         // SAFETY: it is NULL or points to options of the debugger's.
         let (how, colour) = unsafe { how(options)? };
-        let shown = text::render(library.looked_at_space(address_space)?.inspection(), view, how);
+        let shown = if let Some(Wanted { view, most }) = Wanted::of_words(words) {
+            match history::of_target(&library.space(address_space)?.target, most) {
+                Ok(history) => text::history::render(&history, view, how.width),
+                Err(why) => text::history::absent(&why),
+            }
+        } else {
+            let view = View::of_words(words).ok_or(Rc::BAD_INPUT)?;
+            text::render(library.looked_at_space(address_space)?.inspection(), view, how)
+        };
         // A zero cannot be in it: it would have been escaped.
         let shown = library.string(&if colour { shown } else { text::plain(&shown) })?;
         // SAFETY: it is not NULL, and a place for a pointer then.

@@ -139,7 +139,8 @@ impl NoHistory {
         match self {
             NoHistory::Target(error) => error.remedy(),
             NoHistory::NoCompanion(_) => Some(format!(
-                "start the program with OMP_TOOL_LIBRARIES=libompt_companion.so ({}; docs/companion.md)",
+                "start the program by \"ompd-inspect run --record -- PROGRAM\", or with OMP_TOOL_LIBRARIES=libompt_companion.so \
+                 ({}; docs/companion.md)",
                 who_has_tools()
             )),
             NoHistory::Block(_) => None,

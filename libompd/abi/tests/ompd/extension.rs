@@ -8,7 +8,9 @@ use std::ptr;
 use ompd::api::*;
 use ompd::extension::*;
 use ompd::types::*;
-use test_programs::{Env, HANGS, Launch, Opt, Runtime, build, combinations, native_combinations};
+use test_programs::{
+    Env, HANGS, Launch, Opt, Runtime, Toolchain, build, built_by_cargo, combinations, native_combinations,
+};
 
 use crate::debugger::{Held, Session, give_back, out, take};
 
@@ -328,4 +330,36 @@ fn the_tables(session: &Session, threads: &[i64], what: &str) {
     assert_eq!(show(c"threads", &raw const unnamed), Err(Rc::BAD_INPUT), "{what}");
     let missing = TextOptions { labels: ptr::null(), label_count: 1, ..plain };
     assert_eq!(show(c"threads", &raw const missing), Err(Rc::BAD_INPUT), "{what}");
+}
+
+/// What the companion recorded is there as text, and so is the reason where nothing was recorded.
+#[test]
+fn the_history_of_the_companion_is_a_view() {
+    if let Err(skip) = Runtime::Libomp14.library() {
+        return skip.show();
+    }
+    let companion = built_by_cargo("libompt_companion.so");
+    let program = build("hangs/lock_cycle", Toolchain::Clang, Opt::O0, &[]).expect("it builds");
+    let launch = || Launch::new(&program, Runtime::Libomp14, Env::Settled);
+    let recorded = launch().variable("OMP_TOOL_LIBRARIES", &companion.to_string_lossy());
+    for (launch, is_recorded) in [(launch(), false), (recorded, true)] {
+        let running = launch.start_hanging().expect("it hangs");
+        let session = Session::new(202_411, Held::live(running.pid, true));
+        let show = |view: &CStr| {
+            out(|text| unsafe { ompdx_report_text(session.space, view.as_ptr(), ptr::null(), text) }).map(take)
+        };
+        let by_thread = show(c"history").expect("a text");
+        let by_time = show(c"history --by-time --last 2").expect("a text");
+        if is_recorded {
+            assert!(by_thread.contains("lock_cycle.c:") && by_thread.contains("wants lock"), "{by_thread}");
+            assert!(by_time.contains("thread  event"), "{by_time}");
+            assert!(by_time.lines().count() < by_thread.lines().count(), "{by_time}");
+        } else {
+            assert!(by_thread.starts_with("There is no history: no companion has recorded in "), "{by_thread}");
+            assert!(by_thread.contains("\nFix: start the program by \"ompd-inspect run --record -- "), "{by_thread}");
+        }
+        for wrong in [c"history --last", c"history --last 0", c"history --last x", c"history 3"] {
+            assert_eq!(show(wrong), Err(Rc::BAD_INPUT), "{wrong:?}");
+        }
+    }
 }

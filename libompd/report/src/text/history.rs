@@ -8,7 +8,7 @@ use super::{FAINT, HEADING, Page, devices};
 use crate::escape::escape;
 use crate::events::{kind, place, span, words};
 use crate::words::count;
-use ompd_inspection::history::{History, ThreadHistory};
+use ompd_inspection::history::{History, NoHistory, ThreadHistory};
 
 /// How to show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,41 @@ pub enum HistoryView {
     ByThread,
     /// All threads together, in the order of time.
     ByTime,
+}
+
+/// How many events of each thread are shown if no number is given: as many as one can look through.
+pub const FEW: u64 = 20;
+
+/// A history as the words of a command ask for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// How to show it.
+    pub view: HistoryView,
+    /// How many events of each thread.
+    pub most: u64,
+}
+
+impl Wanted {
+    /// Takes `history`, with the options `--by-time` and `--last N` behind it; `None` for other words.
+    pub fn of_words(words: &str) -> Option<Wanted> {
+        let mut words = words.split_ascii_whitespace();
+        let mut wanted =
+            (words.next() == Some("history")).then_some(Wanted { view: HistoryView::ByThread, most: FEW })?;
+        while let Some(word) = words.next() {
+            match word {
+                "--by-time" => wanted.view = HistoryView::ByTime,
+                "--last" => wanted.most = words.next()?.parse().ok().filter(|most| *most > 0)?,
+                _ => return None,
+            }
+        }
+        Some(wanted)
+    }
+}
+
+/// What is shown in place of a history that is not there.
+pub fn absent(why: &NoHistory) -> String {
+    let remedy = why.remedy().map_or_else(String::new, |remedy| format!("Fix: {}\n", escape(&remedy)));
+    format!("There is no history: {}.\n{remedy}", escape(&why.to_string()))
 }
 
 /// Renders a history, for a terminal of this width, with colours as terminals take them.
