@@ -129,11 +129,22 @@ impl Launch {
         Ok(running)
     }
 
-    /// Starts the program `hang` and waits until it hangs: it does not tell the truth, but all its four threads block.
+    /// Starts the program `hang` and waits until it hangs: it does not tell the truth, but all its four threads block. The kernel's ids
+    /// of the threads ascend in the order in which they began, which is the order in which debuggers number them.
     ///
     /// # Errors
     /// When it cannot be started, or ends.
     pub fn start_hang(&self) -> Result<Running> {
+        loop {
+            let running = self.start_hang_once()?;
+            // The kernel begins anew with small ids when it has come to the largest.
+            if thread_ids(running.pid)?.iter().all(|&lwp| lwp >= running.pid) {
+                return Ok(running);
+            }
+        }
+    }
+
+    fn start_hang_once(&self) -> Result<Running> {
         let mut running = self.unready()?;
         let mut line = String::new();
         running.stdout.read_line(&mut line)?;
@@ -164,6 +175,12 @@ impl Launch {
         let (executable, runtime) = (self.executable.clone(), self.runtime);
         Ok(Running { pid, truth, executable, runtime, child, stdin: Some(stdin), stdout, stderr })
     }
+}
+
+/// The kernel's ids of a process's threads.
+fn thread_ids(pid: i32) -> Result<Vec<i32>> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task"))?;
+    entries.map(|entry| Ok(entry?.file_name().to_string_lossy().parse()?)).collect()
 }
 
 /// A core of a process as gdb's `gcore` writes it; the process goes on.

@@ -264,6 +264,30 @@ fn programs_on_an_emulated_machine() {
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
 }
 
+/// The program of README's first command is explained there, live and from its core, and from that core here.
+#[test]
+fn the_demo_on_an_emulated_machine() {
+    let looks = [look(LIVE, &[]), look(CORE, &[])];
+    let guest = guest_on(RUNTIMES[0])("hang", &[], Settles::Hangs, &looks);
+    let emulated = match emulate(GuestKernel::Usual, &[guest]).expect("the machine runs") {
+        Ok(emulated) => emulated,
+        Err(skip) => return skip.show(),
+    };
+    let result = &emulated.results[0];
+    assert_eq!(result.error, None);
+    let core = result.core.as_ref().and_then(|core| core.to_str()).expect("a core");
+    let here = common::run(&["--lib-root", emulated.root().to_str().expect("a plain path"), core]);
+    let here = String::from_utf8(here.stdout).expect("UTF-8").replace(core, "/tmp/work/core");
+    let [live, there] = [LIVE, CORE].map(|name| &result.looks[name].0);
+    assert_eq!(*there, here);
+    let _ = writeln!(std::io::stderr(), "{live}\n{here}");
+    for text in [live, &here] {
+        for part in ["DEADLOCK", "waits for lock total_lock, hang.c:37, in sweep", "has not reached the barrier"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}
+
 /// Whether what this test finds is to be kept.
 fn is_updated() -> bool {
     std::env::var_os("UPDATE_AARCH64").is_some()

@@ -85,6 +85,8 @@ fn one(serial: &mut BufWriter<File>, planned: &Planned) -> Result<()> {
     }
     let mut running = match planned.settles {
         Settles::Steady => launch.start(),
+        // It says nothing of itself but that it is there.
+        Settles::Hangs if planned.program == "hang" => launch.start_hang(),
         Settles::Hangs => launch.start_hanging(),
         // It does nothing, in no rounds.
         Settles::Healthy if planned.program == "healthy/idle" => launch.start_healthy(),

@@ -29,6 +29,8 @@ pub(super) static FACTS: Facts = Facts {
         arguments: &[0, 1, 2, 3, 4, 5, 6, 7],
         preserved: &[19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29],
     },
+    // Linux reports the bits that signatures take as NT_ARM_PAC_MASK: 48 to 54, and with addresses of 52 bits only 52 to 54. The bits
+    // between are zero as well: code lies below 2^48 unless a program asks for more (arch/arm64/memory.rst of the kernel).
     address_bits: (1 << 48) - 1,
     function_alignment: 4,
     has_transactions: false,
