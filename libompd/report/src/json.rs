@@ -156,6 +156,9 @@ pub struct Process {
     /// Signal that ended it (core files of crashes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
+    /// True if another process or the terminal sent that signal: the program did not crash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal_sent: Option<bool>,
     /// Its host: as the launcher of a job calls it, else the machine that has made the report (live processes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
@@ -507,6 +510,7 @@ pub fn report(inspection: &Inspection) -> Report {
             command: process.command.clone(),
             stopped: process.stopped,
             signal: process.signal,
+            signal_sent: process.signal_sent.then_some(true),
             host: rank::host(inspection.kind, rank.as_ref()),
             rank: rank.map(|rank| Rank {
                 number: rank.number,

@@ -21,6 +21,8 @@ fn a_core_that_somebody_asked_for_has_its_verdict() {
         assert_eq!(status, 0, "{signal}: {err}");
         let plain = out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(plain.contains(&format!("({signal}), sent from outside")), "{signal}: {out}");
+        let (report, _) = common::json(&[core.to_str().expect("a plain path")]);
+        assert_eq!(report["process"]["signal_sent"], true, "{signal}");
     }
 }
 
@@ -34,4 +36,6 @@ fn a_program_that_aborts_has_crashed() {
     };
     let (out, err, _) = common::texts(&common::run(&[crashed.core.to_str().expect("a plain path")]));
     assert!(out.starts_with("CRASHED") && !out.contains("sent from outside"), "{out}{err}");
+    let (report, _) = common::json(&[crashed.core.to_str().expect("a plain path")]);
+    assert!(report["process"].get("signal_sent").is_none());
 }
