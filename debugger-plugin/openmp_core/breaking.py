@@ -18,8 +18,8 @@ COMMAND = f"{PREFIX} commands last"
 HEAD = f"# Stops of OpenMP. `{PREFIX} load FILE` makes them again, and so does the debugger's command that executes a file.\n"
 
 
-#: What both debuggers take for `continue`.
-SHORT = ("c", CONTINUE)
+#: What debuggers take for `continue`.
+SHORT = ("c", "cont", "process continue", CONTINUE)
 
 
 class Wanted(NamedTuple):
@@ -65,7 +65,8 @@ class Break(StopCommand):
     barrier-begin, lock-acquire, critical-acquire, taskwait-begin, worksharing-begin (loops
     and sections) or single-begin. At locks and constructs, it stops before the thread waits.
     The condition is evaluated in the thread that gets there, where
-    {level} and its like can be used. If no runtime is loaded yet, it holds as soon
+    {level} and its like can be used; variables of the program's functions are not known there.
+    If no runtime is loaded yet, it holds as soon
     as one is, also in what the process becomes by exec, and in children that {debugger} follows.
     No preparation of the process is needed.
 
@@ -112,7 +113,7 @@ class Break(StopCommand):
     def make(self, process: Process, wanted: Wanted) -> None:
         """Makes a stop, and shows it."""
         stop = self.stops.add(process, (wanted.event,), wanted.condition, is_temporary=wanted.is_temporary, is_enabled=wanted.is_enabled)
-        stop.commands += wanted.commands
+        stop.command(wanted.commands)
         self.show(f"Stop {stop.describe()}")
         for gap in stop.gaps:
             self.show(f"  not met: {gap}")
@@ -188,31 +189,32 @@ class Commands(StopCommand):
 
     They are executed in the order in which they were given, behind what is shown of the stop,
     in the thread that has come there and the program's frame. If one fails, those behind it
-    are left out. No other command than continue may let the process run."""
+    are left out. A command that lets the process run is the last one, and should be
+    continue."""
 
     name = "commands"
     words = ("last",)
 
     def run(self, argument: str, from_tty: bool) -> None:
         number, _, command = argument.strip().partition(" ")
-        if not number:
-            raise CommandError(f"The number of a stop is wanted. Usage: {self.usage()}")
         if number == "last":
             stops = self.stops.listed()[-1:]
             if not stops:
                 raise CommandError("There are no stops (`openmp break EVENT` makes one).")
-        else:
+        elif number.isascii() and number.isdecimal():
             stops = self.chosen([number])
+        else:
+            raise CommandError(f"The number of one stop is wanted. Usage: {self.usage()}")
         command = command.strip()
         for stop in stops:
             if not command:
-                stop.commands.clear()
+                stop.command([])
             elif stop.continues():
                 raise CommandError(
                     f"Behind {CONTINUE}, stop {stop.number} executes nothing: `{PREFIX} {self.name} {stop.number}` removes its commands."
                 )
             else:
-                stop.commands.append(CONTINUE if command in SHORT else command)
+                stop.command([*stop.commands, whole(command)])
             self.show(f"Stop {stop.describe()}")
 
 
@@ -259,7 +261,10 @@ class Load(StopCommand):
         for number, line in enumerate(lines, 1):
             if wanted and line.strip().startswith(f"{COMMAND} "):
                 before, stop = wanted.pop()
-                wanted.append((before, stop._replace(commands=(*stop.commands, line.strip()[len(COMMAND) :].strip()))))
+                if stop.commands[-1:] == (CONTINUE,):
+                    raise CommandError(f"{path}:{number}: Behind {CONTINUE}, nothing is executed. Nothing was loaded.")
+                command = whole(line.strip()[len(COMMAND) :].strip())
+                wanted.append((before, stop._replace(commands=(*stop.commands, command))))
             elif is_command(line):
                 wanted.append((number, self.parse(path, number, line)))
         process = self.process()
@@ -284,6 +289,11 @@ class Load(StopCommand):
             return Break.parse(rest)
         except CommandError as failure:
             raise CommandError(f"{path}:{number}: {failure}\nNothing was loaded.") from None
+
+
+def whole(command: str) -> str:
+    """A command of the user, by its full name if it has the process continue."""
+    return CONTINUE if " ".join(command.split()) in SHORT else command
 
 
 def lines_of(stop: EventStop) -> list[str]:

@@ -213,6 +213,12 @@ class Breakpoint(Protocol):
     def set_enabled(self, enabled: bool) -> None:
         """Has threads stop there, or not."""
 
+    def then(self, report: Callable[[], str | None] | None, continues: bool) -> bool:
+        """Has the debugger call `report` when it is done with a stop there, and continue the process if it `continues`; `None`: no more.
+
+        What `report` returns is a failure, after which the process does not continue. False if the core is to do that, as far as
+        `Plugin.stopped` can."""
+
     def delete(self) -> None:
         """Deletes it."""
 
@@ -328,7 +334,7 @@ class Debugger(ABC):
 
     @abstractmethod
     def addresses_of(self, line: Source) -> list[int]:
-        """Where the code of a line begins, at each place where it is loaded. Without code of its own, a line behind it counts.
+        """Where the code of a line begins, at each place where it is in the selected inferior; empty if the line has none.
 
         The file may be the last part of a path."""
 
@@ -354,9 +360,11 @@ class Debugger(ABC):
 
     @abstractmethod
     def go_on(self) -> bool:
-        """Continues all threads until one stops. Returns False if the process has ended.
+        """Continues all threads until one stops.
 
-        The debugger prints why, except at breakpoints of `break_at`."""
+        Returns False if the process has ended, or if other threads have stopped for other reasons at the same time as one at a
+        breakpoint of `break_at`. The debugger prints why, except at such breakpoints. Raises `DebuggerError` if the user has it hold
+        threads."""
 
     @abstractmethod
     def holding(self, threads: Sequence[Thread]) -> AbstractContextManager[None]:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 
 from .debugger import Breakpoint, Debugger, Source
-from .errors import CommandError, DebuggerError
+from .errors import CommandError, DebuggerError, OmpdError
+from .functions import Query
 from .process import Process
 from .selection import ranges
+from .stepping import behind_prologue
 
 
 class Gathering:
-    """Lets a process run until every member of a team has come to a line of the source."""
+    """Lets a process run until every member of a team has come to a line of the source, in the region that the team executes now."""
 
-    def __init__(self, process: Process, runtime: int | None, team: int, line: Source) -> None:
+    def __init__(self, process: Process, runtime: int | None, team: int, region: int, line: Source) -> None:
         self.process = process
         self.team = team
+        #: The region, by its record in the runtime.
+        self.region = region
         self.line = line
         self.debugger: Debugger = process.debugger
         members = process.team(runtime, team)["members"]
@@ -24,9 +29,9 @@ class Gathering:
             raise CommandError(f"Not found among the threads of the process: {ranges(missing)} of team {team}.")
         #: The kernel ids of the members, by their numbers.
         self.members: list[int] = members
-        self.addresses = self.debugger.addresses_of(line)
+        self.addresses = sorted({behind_head(self.debugger, address) for address in self.debugger.addresses_of(line)})
         if not self.addresses:
-            raise CommandError(f"No code of the line {line.file}:{line.line} is loaded.")
+            raise CommandError(f"There is no code of line {line.line} of {line.file} in what is loaded.")
         #: The kernel ids of those that have come.
         self.come: set[int] = set()
 
@@ -46,27 +51,30 @@ class Gathering:
         return found
 
     def run(self) -> None:
-        """Runs until the last member comes. The others continue meanwhile."""
-        self._run(stops_each=False)
+        """Runs until the last member comes, or something else stops the process."""
+        with self._armed(stops_each=False):
+            self.debugger.go_on()
 
     def run_held(self, others: Collection[int]) -> None:
-        """Runs until the last member comes. Each one that has come is held, and so are other threads, by their kernel ids."""
+        """The same, but each one that has come is held, and so are other threads, by their kernel ids."""
         # In a loop they come to the line again.
         there = self.there()
         self.come = there if there != set(self.members) else set()
-        self._run(stops_each=True, others=others)
+        with self._armed(stops_each=True):
+            while not self.is_complete():
+                before = len(self.come)
+                kept = {*others, *self.come}
+                with self.debugger.holding([thread for thread in self.process.inferior.threads() if thread.lwp in kept]):
+                    if not self.debugger.go_on() or len(self.come) == before:
+                        return
 
-    def _run(self, stops_each: bool, others: Collection[int] = ()) -> None:
+    @contextmanager
+    def _armed(self, stops_each: bool) -> Iterator[None]:
         breakpoints: list[Breakpoint] = []
         try:
             # One that cannot be made leaves those before it in the list.
             breakpoints.extend(self.debugger.break_at(address, lambda: self._reached(stops_each)) for address in self.addresses)
-            while not self.is_complete():
-                before = len(self.come)
-                kept = {*others, *self.come} if stops_each else set()
-                with self.debugger.holding([thread for thread in self.process.inferior.threads() if thread.lwp in kept]):
-                    if not self.debugger.go_on() or len(self.come) == before:
-                        return
+            yield
         finally:
             for breakpoint in breakpoints:
                 if breakpoint.is_valid():
@@ -77,8 +85,13 @@ class Gathering:
         thread = self.debugger.selected_thread()
         if thread is None or thread.lwp not in self.members or thread.lwp in self.come:
             return False
-        self.come.add(thread.lwp)
-        return stops_each or self.is_complete()
+        # Since the last stop that the debugger has reported, the process has run.
+        self.process.state.ran()
+        with suppress(OmpdError):
+            if Query(self.process, thread.lwp).descriptor("parallel") == self.region:
+                self.come.add(thread.lwp)
+                return stops_each or self.is_complete()
+        return False
 
     def text(self) -> str:
         """Which members have come."""
@@ -88,7 +101,13 @@ class Gathering:
         come, missing = ([n for n, lwp in enumerate(self.members) if (lwp in self.come) is there] for there in (True, False))
         if not come:
             return f"No thread of team {self.team} has come to {line}."
-        return f"Of team {self.team}, threads {ranges(come)} have come to {line}, and {ranges(missing)} have not."
+        return f"Not all threads of team {self.team} have come to {line}. There were: {ranges(come)}. Missing: {ranges(missing)}."
+
+
+def behind_head(debugger: Debugger, address: int) -> int:
+    """The address, or where the function's parameters are in place if it is where the function begins."""
+    function = debugger.function_at(address)
+    return behind_prologue(debugger, address) if function is not None and function.start == address else address
 
 
 def line_of(debugger: Debugger, text: str) -> Source:

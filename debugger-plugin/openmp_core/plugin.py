@@ -32,11 +32,12 @@ class Plugin:
         self.commands += [command(self.session, self.stops) for command in (*breaking.ALL, Step, Finish, Until)]
         self.commands.append(Catch(self.session))
 
-    def stopped(self, breakpoints: Iterable[Breakpoint]) -> None:
+    def stopped(self, breakpoints: Iterable[Breakpoint]) -> bool:
         """The selected inferior has stopped, perhaps at breakpoints: objects that `break_at` has returned.
 
-        The adapter raises `stop_number` first."""
-        self.stops.stopped(breakpoints)
+        The adapter raises `stop_number` first. Returns False if the process is to continue, where the core executes commands of
+        stops and nothing else has stopped it."""
+        return self.stops.stopped(breakpoints)
 
     def stopped_too(self, breakpoint: Breakpoint) -> None:
         """Before `stopped`, of a debugger that stops several threads together: the selected thread is another one that is there."""

@@ -11,7 +11,7 @@ from .process import Member, Process, known
 from .session import Session
 from .stepping import begin_of_body
 from .stop_text import OF_REGION, region_function, select_program_frame, task_function
-from .stops import Stops
+from .stops import EventStop, Stops
 
 
 class Running(Command):
@@ -21,9 +21,21 @@ class Running(Command):
         self.stops = stops
         super().__init__(session)
 
-    def until(self, process: Process, lwp: int, events: tuple[str, ...], condition: str = "") -> str | None:
-        """Runs to one of the events in a thread. Returns it, or `None` after another stop."""
-        stop = self.stops.add(process, events, condition, lwp)
+    @classmethod
+    def primary(cls, process: Process, lwp: int) -> int:
+        """The kernel id of thread 0 in a thread's team."""
+        place = cls.place(process, lwp)
+        found = process.team(place.runtime, place.team)["members"][0]
+        if found is None:
+            raise CommandError(f"Thread 0 of team {place.team}, in which the region ends, was not found.")
+        return int(found)
+
+    def end_of(self, process: Process, primary: int, region: int) -> EventStop:
+        """A stop at the end of a region, in thread 0 of its team, by its kernel id."""
+        return self.stops.add(process, ("parallel-end",), f"{self.debugger.examples.team} == {region}", primary)
+
+    def until(self, stop: EventStop) -> str | None:
+        """Runs to one of the events of a stop, and removes it. Returns the event, or `None` after another stop."""
         try:
             if not self.debugger.go_on() or not stop.hits:
                 return None
@@ -80,7 +92,7 @@ class Step(Running):
         event = process.event_at(lwp)
         function = self.body(process, lwp, event) if event in events else None
         if function is None:
-            event = self.until(process, lwp, events)
+            event = self.until(self.stops.add(process, events, "", lwp))
             if event is None:
                 return
             function = self.body(process, lwp, event)
@@ -127,8 +139,9 @@ class Until(Running):
 
     All threads continue until then, also those that have come to the line. With -hold, these
     wait there for the others, and threads of other teams stay where they are. It is refused
-    where {debugger} cannot hold threads. If the process stops before, it is shown which
-    threads have come. Breakpoints count meanwhile, and so does Ctrl-C."""
+    where {debugger} cannot hold threads. If the others wait for one that is held, they do not
+    come: Ctrl-C stops it. The end of the region stops it too. Then, and when something
+    else stops the process, it is shown which threads have come. Breakpoints count meanwhile."""
 
     name = "until"
     words = ("barrier",)
@@ -141,21 +154,30 @@ class Until(Running):
         process = self.process()
         lwp = self.ready(process)
         if rest == ["barrier"]:
-            if self.until(process, lwp, ("barrier-begin",)) is not None:
+            if self.until(self.stops.add(process, ("barrier-begin",), "", lwp)) is not None:
                 self.debugger.show_frame()
             return
         place = self.place(process, lwp)
-        team = Gathering(process, place.runtime, place.team, line_of(self.debugger, rest[0]))
+        region = Query(process, lwp).descriptor("parallel")
+        team = Gathering(process, place.runtime, place.team, region, line_of(self.debugger, rest[0]))
+        others = self.others(process, lwp) if flags else []
         if flags:
-            others = self.others(process, lwp)
             # A debugger that cannot hold threads refuses before anything runs.
             with self.debugger.holding([self.session.selected_thread()]):
                 pass
-            team.run_held([thread.lwp for thread in others])
-        else:
-            team.run()
+        end = self.end_of(process, self.primary(process, lwp), region)
+        try:
+            if flags:
+                team.run_held([thread.lwp for thread in others])
+            else:
+                team.run()
+            if end.hits:
+                self.show("The region ends.")
+                select_program_frame(self.debugger, end.addresses())
+        finally:
+            self.stops.remove(end)
         self.show(team.text())
-        if team.is_complete():
+        if team.is_complete() or end.hits:
             self.debugger.show_frame()
 
 
@@ -187,18 +209,9 @@ class Finish(Running):
         region = Query(process, lwp).descriptor("parallel")
         held = self.others(process, lwp) if "-hold" in flags else []
         with self.debugger.holding(held):
-            event = self.until(process, primary, ("parallel-end",), f"{self.debugger.examples.team} == {region}")
+            event = self.until(self.end_of(process, primary, region))
         if event is not None:
             self.debugger.show_frame()
-
-    @classmethod
-    def primary(cls, process: Process, lwp: int) -> int:
-        """The kernel id of thread 0 in a thread's team."""
-        place = cls.place(process, lwp)
-        found = process.team(place.runtime, place.team)["members"][0]
-        if found is None:
-            raise CommandError(f"Thread 0 of team {place.team}, in which the region ends, was not found.")
-        return int(found)
 
 
 def seconds(text: str) -> float:

@@ -116,10 +116,12 @@ def region_function(process: Process, lwp: int) -> int:
 def region(process: Process, lwp: int) -> list[str]:
     """The innermost region of a thread."""
     query = Query(process, lwp)
-    return [
-        f"threads: {asked(lambda: query.icv('team-size-var'))}",
-        f"function: {asked(lambda: code_at(process.debugger, region_function(process, lwp)))}",
-    ]
+    return [f"threads: {asked(lambda: query.icv('team-size-var'))}", region_line(process, lwp)]
+
+
+def region_line(process: Process, lwp: int) -> str:
+    """The function of a thread's innermost region."""
+    return f"function: {asked(lambda: code_at(process.debugger, region_function(process, lwp)))}"
 
 
 def task_function(process: Process, lwp: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from .command import show
@@ -29,6 +29,15 @@ class ArmedPoint:
         self.breakpoint: Breakpoint = process.debugger.break_at(point.address, self.reached)
         if not stop.is_enabled:
             self.breakpoint.set_enabled(False)
+        #: The debugger has the stop reported.
+        self.is_followed = False
+        if stop.commands:
+            self.follow()
+
+    def follow(self) -> None:
+        """Has the debugger report the stop and execute its commands, if it can."""
+        report = (lambda: self.stop.report(self.process)) if self.stop.commands else None
+        self.is_followed = self.breakpoint.then(report, self.stop.continues()) and report is not None
 
     def reached(self) -> bool:
         """A thread is there: whether to stop."""
@@ -41,10 +50,6 @@ class ArmedPoint:
             # To go on would be to miss it.
             show(self.process.debugger, f"Stop {self.stop.number}: whether it counts is not known: {failure}")
             counts = True
-        if counts and self.stop.continues():
-            self.stop.is_spent = self.stop.is_temporary
-            self.stop.report(self.process)
-            return False
         # Another thread may be there at the same stop, and not count.
         self.hit = self.hit or counts
         self.stop.is_spent = counts and self.stop.is_temporary
@@ -147,8 +152,17 @@ class EventStop:
         """Whether the process continues at a hit, because the last command has it do so."""
         return self.commands[-1:] == [CONTINUE]
 
-    def report(self, process: Process) -> None:
-        """Prints what begins or ends at a hit in the selected thread, selects the program's frame, and executes the commands."""
+    def command(self, commands: Sequence[str]) -> None:
+        """Changes the commands."""
+        self.commands = list(commands)
+        for point in self.armed:
+            if point.breakpoint.is_valid():
+                point.follow()
+
+    def report(self, process: Process) -> str | None:
+        """Prints what begins or ends at a hit in the selected thread, selects the program's frame, and executes the commands.
+
+        Returns which command has failed, and why."""
         debugger = self.session.debugger
         try:
             text = description(self.session, process, self.event, self.addresses())
@@ -158,15 +172,15 @@ class EventStop:
         with suppress(*EXPECTED):
             if select_program_frame(debugger, self.addresses()) and not self.continues():
                 debugger.show_frame()
-        for command in self.commands:
+        for command in tuple(self.commands):
             if command == CONTINUE:
-                return
+                return None
             try:
                 debugger.execute(command, False)
             except EXPECTED as failure:
                 # As in the debuggers, the others are not executed.
-                show(debugger, f"Stop {self.number}, {command}: {message(failure)}")
-                return
+                return f"Stop {self.number}, {command}: {message(failure)}"
+        return None
 
     def addresses(self) -> list[int]:
         """Where its breakpoints are."""
@@ -270,8 +284,8 @@ class Stops:
         hit = [point for stop in self.all for point in stop.armed if point.hit and any(point.breakpoint is one for one in reported)]
         return next((WORDS[point.stop.event] for point in hit if point.stop.lwp is None), None)
 
-    def stopped(self, breakpoints: Iterable[Breakpoint]) -> None:
-        """The selected inferior has stopped, at these breakpoints, if any."""
+    def stopped(self, breakpoints: Iterable[Breakpoint]) -> bool:
+        """The selected inferior has stopped, at these breakpoints, if any. Returns False if all their commands have it continue."""
         reported = list(breakpoints)
         self._forget_spent()
         # A debugger may also report breakpoints at the same address that did not stop.
@@ -280,19 +294,22 @@ class Stops:
             point.hit = False
         # What a command runs to, the command shows.
         shown = [point for point in hit if point.stop.lwp is None]
-        if shown:
-            shown[0].stop.report(shown[0].process)
+        failure = shown[0].stop.report(shown[0].process) if shown and not shown[0].is_followed else None
+        if failure is not None:
+            show(self.session.debugger, failure)
         self._end_temporary()
-        if hit:
-            return
-        # Of a program that has its runtime built in, no file tells that it is loaded.
-        self._arm(anew=False)
+        if not hit:
+            # Of a program that has its runtime built in, no file tells that it is loaded.
+            self._arm(anew=False)
+        return not hit or failure is not None or any(point.stop.lwp is not None or not point.stop.continues() for point in hit)
 
     def stopped_too(self, breakpoint: Breakpoint) -> None:
         """The selected thread, another one than `stopped` will be about, has stopped at this breakpoint."""
         for stop in self.all:
             if stop.lwp is None and any(point.breakpoint is breakpoint for point in stop.armed):
-                stop.report(self.session.process())
+                failure = stop.report(self.session.process())
+                if failure is not None:
+                    show(self.session.debugger, failure)
                 return
 
     def _arm(self, anew: bool) -> None:

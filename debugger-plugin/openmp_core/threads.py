@@ -9,7 +9,7 @@ from .command import Command
 from .errors import EXPECTED, CommandError, OmpdError
 from .process import Json, Process
 from .selection import find_thread, members_of
-from .stop_text import region, task, thread_lines
+from .stop_text import region_line, task, thread_lines
 
 #: How many tasks are listed at most.
 MOST_TASKS = 10_000
@@ -46,9 +46,13 @@ class Thread(Command):
         """What is known of the selected thread while others run."""
         process.opened()
         lwp = self.standing()
-        lines = [f"Thread {self.session.selected_thread().id} (LWP {lwp})", *thread_lines(process, lwp), *region(process, lwp)]
-        lines += task(process, lwp, "it executes")
-        return "\n  ".join([*lines, "what it waits for is not known: other threads are running"])
+        lines = [f"Thread {self.session.selected_thread().id} (LWP {lwp})"]
+        try:
+            with process.handle(lwp):
+                lines += [*thread_lines(process, lwp), region_line(process, lwp), *task(process, lwp, "it executes")]
+        except OmpdError:
+            lines.append("it is no thread of OpenMP")
+        return "\n  ".join([*lines, "what it waits for: unknown, since other threads are running"])
 
     def complete(self, text: str) -> list[str]:
         try:
@@ -82,14 +86,17 @@ class Apply(Command):
     words = ("-hold",)
 
     def run(self, argument: str, from_tty: bool) -> None:
-        rest = argument.strip()
-        holds = rest.startswith("-hold ")
-        team, _, command = rest.removeprefix("-hold ").strip().partition(" ")
+        team, _, command = argument.strip().partition(" ")
+        holds = team == "-hold"
+        if holds:
+            team, _, command = command.strip().partition(" ")
         if team.startswith("-"):
             raise CommandError(f"Unknown option {team}. Usage: {self.usage()}")
         if not command.strip():
             raise CommandError(f"A team and a command are wanted. Usage: {self.usage()}")
         process = self.process()
+        if holds:
+            process.runs()
         lwps = [thread.lwp for thread in members_of(process, team)]
         for lwp in lwps:
             thread = process.state.thread(lwp) if process.inferior.pid else None

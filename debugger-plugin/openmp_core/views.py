@@ -213,8 +213,11 @@ class History(Command):
             word = words.pop(0)
             if word == "-by-time":
                 view.append("--by-time")
-            elif word == "-last" and words and words[0].isascii() and words[0].isdecimal() and 0 < int(words[0]) < 1 << 63:
-                view += ["--last", words.pop(0)]
+            elif word == "-last":
+                number = words.pop(0) if words else ""
+                if not (number.isascii() and number.isdecimal() and 0 < int(number) < 1 << 63):
+                    raise CommandError(f"Behind -last comes a number, from 1 on. Usage: {self.usage()}")
+                view += ["--last", number]
             else:
                 raise CommandError(f"Unexpected: {word}. Usage: {self.usage()}")
         self.show_view(self.process(), " ".join(view))

@@ -91,13 +91,28 @@ class Breakpoint(gdb.Breakpoint):
         with language_c():
             super().__init__(f"*${FUNCTION}({self._place:#x})", gdb.BP_BREAKPOINT, internal=True)
         by_number[self.number] = self
-        # In MI, a silent stop has no reason, frame and thread.
-        self.silent = not output.can_be_quiet() and not output.is_front_end()
+        #: What gdb calls behind a stop there.
+        self.report: Callable[[], str | None] | None = None
+        self.silent = self.is_silent()
 
     @errors()
     def set_enabled(self, enabled: bool) -> None:
         """Has threads stop there, or not."""
         self.enabled = enabled
+
+    @errors()
+    def then(self, report: Callable[[], str | None] | None, continues: bool) -> bool:
+        """Has gdb call `report` behind a stop there, by commands of the breakpoint."""
+        self.report = report
+        lines = [f"python __import__('{__name__}', fromlist=['report']).report({self.number})"] if report is not None else []
+        self.commands = "\n".join([*lines, "continue"] if continues else lines)
+        self.silent = self.is_silent()
+        return True
+
+    def is_silent(self) -> bool:
+        """Whether gdb is to print nothing of a stop there, which the plugin reports."""
+        # In MI, a silent stop has no reason, frame and thread.
+        return not output.is_front_end() and (self.report is not None or not output.can_be_quiet())
 
     @errors()
     def delete(self) -> None:
@@ -108,6 +123,16 @@ class Breakpoint(gdb.Breakpoint):
     def stop(self) -> bool:
         """What gdb asks at each hit: whether to stop."""
         stops = gdb.selected_inferior().num == self.inferior_number and self.reached()
-        if stops:
+        # Where gdb executes commands behind a stop, it does so as soon as Python executes one: not before the stop is handled.
+        if stops and self.report is None:
             output.begin_quiet()
         return stops
+
+
+def report(number: int) -> None:
+    """What gdb calls behind a stop at the breakpoint with this number."""
+    breakpoint = by_number.get(number)
+    failure = breakpoint.report() if breakpoint is not None and breakpoint.report is not None else None
+    if failure is not None:
+        # gdb executes no command behind this one.
+        raise gdb.GdbError(failure)

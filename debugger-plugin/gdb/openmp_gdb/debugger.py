@@ -394,7 +394,10 @@ class Debugger(core.Debugger):
             _, places = gdb.decode_line(f"'{line.file}':{line.line}")
         except gdb.error:
             return []
-        return sorted({place.pc for place in places or () if place.pc})
+        # Other inferiors have programs of their own.
+        here = gdb.selected_inferior().progspace
+        found = [place for place in places or () if place.pc and place.line == line.line and place.symtab is not None]
+        return sorted({place.pc for place in found if place.symtab.objfile.progspace == here})
 
     @errors()
     def module_at(self, address: int) -> str | None:

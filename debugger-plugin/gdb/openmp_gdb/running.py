@@ -22,6 +22,8 @@ PATIENCE = 5.0
 
 def go_on() -> bool:
     """Lets all threads run until one stops. False if the process has ended."""
+    if gdb.parameter("scheduler-locking") == "on" and not gdb.parameter("non-stop"):
+        raise DebuggerError("Only the selected thread would continue: `set scheduler-locking off` first.")
     gdb.execute(command())
     return is_alive()
 
@@ -34,14 +36,26 @@ def command() -> str:
 @contextmanager
 def only_selected() -> Iterator[None]:
     """Has only the selected thread continue for a while."""
-    before = gdb.parameter("scheduler-locking")
+    before = str(gdb.parameter("scheduler-locking"))
     gdb.execute("set scheduler-locking on", to_string=True)
     try:
         yield
     finally:
-        # Without a process there is nothing to hold, and gdb refuses.
-        with suppress(gdb.error):
-            gdb.execute(f"set scheduler-locking {before}", to_string=True)
+        lock(before)
+
+
+def lock(mode: str) -> None:
+    """Sets gdb's parameter `scheduler-locking`, which gdb refuses without a process: then as soon as there is one."""
+    try:
+        gdb.execute(f"set scheduler-locking {mode}", to_string=True)
+    except gdb.error:
+
+        def later(_: object) -> None:
+            gdb.events.new_thread.disconnect(later)
+            with suppress(gdb.error):
+                gdb.execute(f"set scheduler-locking {mode}", to_string=True)
+
+        gdb.events.new_thread.connect(later)
 
 
 def is_alive() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Any, Callable
 
 import lldb
@@ -43,6 +44,11 @@ class Breakpoint:
         if self.is_valid():
             self.breakpoint.SetEnabled(enabled)
 
+    @staticmethod
+    def then(_report: Callable[[], str | None] | None, _continues: bool) -> bool:
+        """False: LLDB would execute commands in place of the callback."""
+        return False
+
     def delete(self) -> None:
         _all.pop(self._key, None)
         if self.is_valid():
@@ -77,6 +83,24 @@ def hide(target: Any, breakpoint: Any) -> None:
 def hit_now(debugger: Debugger, process: Any) -> list[Breakpoint]:
     """The breakpoints that have stopped a process at this stop."""
     return [one for one in _all.values() if one.debugger is debugger and one.is_hit(process)]
+
+
+def has_other_reason(process: Any) -> bool:
+    """True if a thread has stopped for a reason that users know: a breakpoint of theirs, a signal."""
+    target = process.GetTarget()
+    for thread in process:
+        reason = thread.GetStopReason()
+        if reason == lldb.eStopReasonBreakpoint:
+            pairs = range(0, thread.GetStopReasonDataCount(), 2)
+            # LLDB's own have negative numbers.
+            ids = {ctypes.c_int32(thread.GetStopReasonDataAtIndex(n)).value for n in pairs}
+            all_breakpoints = [target.FindBreakpointByID(one) for one in ids if one >= 0]
+            # A stop may have deleted itself.
+            if any(one.IsValid() and not one.MatchesName(NAME) for one in all_breakpoints):
+                return True
+        elif reason in (lldb.eStopReasonSignal, lldb.eStopReasonException, lldb.eStopReasonWatchpoint):
+            return True
+    return False
 
 
 def on_hit(frame: Any, location: Any, _internal: Any) -> bool:

@@ -56,7 +56,9 @@ class Code:
         breakpoint = self._target.BreakpointCreateByLocation(line.file, line.line)
         hide(self._target, breakpoint)
         try:
-            return sorted({int(location.GetLoadAddress()) for location in breakpoint if location.IsResolved()})
+            # LLDB takes a line behind it if a line has no code.
+            found = [location.GetAddress() for location in breakpoint if location.IsResolved()]
+            return sorted({int(at.GetLoadAddress(self._target)) for at in found if at.GetLineEntry().GetLine() == line.line})
         finally:
             self._target.BreakpointDelete(breakpoint.GetID())
 

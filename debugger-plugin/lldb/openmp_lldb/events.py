@@ -9,7 +9,7 @@ import lldb
 
 from openmp_core import Plugin
 
-from .breakpoints import Breakpoint, hide, hit_now, stop_of
+from .breakpoints import Breakpoint, has_other_reason, hide, hit_now, stop_of
 from .inferior import Inferior
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class Events:
         self._is_inherited = False
         #: The process and the stop that was looked at last. LLDB calls once for each thread.
         self._seen: tuple[int, int] | None = None
+        #: The process is to stay at that stop.
+        self._stays = True
 
     def begin(self) -> None:
         """Has LLDB call at each stop: in the targets that are there, or in all that come."""
@@ -131,8 +133,10 @@ class Events:
         for_files = self._is_for_files(process, inferior.number)
         now = stop_of(process)
         if now == self._seen:
-            return not for_files
+            # LLDB asks for each thread with a reason.
+            return self._stays
         self._seen = now
+        continues = False
         if any(thread.GetStopReason() == lldb.eStopReasonExec for thread in process):
             self._plugin.replaced(inferior)
         ours = hit_now(self._debugger, process)
@@ -144,9 +148,10 @@ class Events:
                 # Threads that get to places at the same time stop together. The last one that is reported is selected.
                 for breakpoint, thread in reversed(hits[1:]):
                     self._tell_too(breakpoint, target, thread)
-                self._plugin.stopped(ours)
+                continues = not self._plugin.stopped(ours)
             self._look_for_files(inferior, for_files)
-        return not for_files
+        self._stays = not for_files and (not continues or has_other_reason(process))
+        return self._stays
 
     def _tell_too(self, breakpoint: Breakpoint, target: Any, thread: Any) -> None:
         with self._debugger.selections.held(target, thread):

@@ -16,7 +16,7 @@ from openmp_core.debugger import Stopped
 from openmp_core.errors import DebuggerError
 
 from . import editor
-from .breakpoints import hit_now, stop_of
+from .breakpoints import has_other_reason, hit_now, stop_of
 from .inferior import is_alive
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def interruptible(process: Any) -> Iterator[None]:
 
 
 def go_on(debugger: Debugger) -> bool:
-    """Lets all threads run until one stops. False if the process has ended."""
+    """Lets all threads run until one stops. False if the process has ended, or if others have stopped for other reasons too."""
     process = debugger.selections.target().GetProcess()
     let_run(debugger, process)
     if not is_alive(process):
@@ -97,6 +97,9 @@ def go_on(debugger: Debugger) -> bool:
     thread = process.GetThreadByID(ours[0].hits[0])
     if thread.IsValid():
         debugger.selections.select(thread, 0)
+    if has_other_reason(process):
+        tell(debugger, process)
+        return False
     return True
 
 

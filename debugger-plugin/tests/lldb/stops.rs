@@ -503,6 +503,9 @@ fn a_team_comes_to_a_line_and_one_thread_steps_alone() {
             .run(&[
                 &format!("openmp until -hold laps.c:{line}"),
                 "openmp print laps",
+                "breakpoint set -n lap -c 'me == 1'",
+                &format!("openmp until -hold laps.c:{line}"),
+                "breakpoint delete --force",
                 &format!("openmp until -hold laps.c:{line}"),
                 "openmp print laps",
                 "openmp apply -hold 0.2 next",
@@ -520,6 +523,10 @@ fn a_team_comes_to_a_line_and_one_thread_steps_alone() {
                 .filter_map(|part| part.split_whitespace().next()?.trim_end_matches([',', '}', ')']).parse().ok());
             numbers.collect::<Vec<u64>>()
         };
+        // A breakpoint on the way ends it.
+        assert!(printed[3].contains("lap(me=1)") || printed[3].contains("lap at laps.c"), "{what}");
+        assert!(printed[3].contains("Missing: ") || printed[3].contains("No thread of team 0 has come"), "{what}");
+        let printed = [&printed[..2], &printed[5..]].concat();
         for (text, expected) in [(&printed[1], 1), (&printed[3], 2), (&printed[5], 2)] {
             assert_eq!(laps(text), [expected; 4], "{what}");
         }

@@ -193,6 +193,11 @@ class Inferior(core.Inferior):
 class Breakpoint:
     """A breakpoint; `hit` is what a debugger does when a thread gets there."""
 
+    #: Whether the debugger has stops reported.
+    is_native = False
+    report: Callable[[], str | None] | None = None
+    continues = False
+
     def __init__(self, address: int, reached: Callable[[], bool]) -> None:
         self.address = address
         self._reached = reached
@@ -204,6 +209,10 @@ class Breakpoint:
 
     def set_enabled(self, enabled: bool) -> None:
         self.enabled = enabled
+
+    def then(self, report: Callable[[], str | None] | None, continues: bool) -> bool:
+        self.report, self.continues = report, continues
+        return Breakpoint.is_native
 
     def delete(self) -> None:
         self._valid = False

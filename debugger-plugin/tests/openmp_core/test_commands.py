@@ -43,7 +43,7 @@ class Running(unittest.TestCase):
         world.library.icvs = dict.fromkeys(range(64), 2)
         text = world.run("thread")
         self.assertTrue(text.startswith("Thread 1 (LWP 101)\n  "), text)
-        self.assertTrue(text.endswith("  what it waits for is not known: other threads are running\n"), text)
+        self.assertTrue(text.endswith("  what it waits for: unknown, since other threads are running\n"), text)
         self.assertNotIn("ompdx_report_json", world.library.calls)
         with mock.patch("openmp_core.threads.MOST_TASKS", 3):
             self.assertEqual(len(world.run("taskframes").splitlines()), 4)
@@ -88,13 +88,16 @@ class Arguments(unittest.TestCase):
             "thread 7": "There is no thread with the kernel id 7",
             "thread 0.9": "Team 0 has 4 threads: 0 to 3.",
             "thread 9.0": "There is no team 9 now",
+            "apply -hold": "A team and a command are wanted",
+            "apply -all 0 bt": "Unknown option -all",
+            "commands 1-2 bt": "The number of one stop is wanted",
             "apply 0": "A team and a command are wanted",
             "apply x bt": "x is no team, nor members of one",
             "break nonsense": "nonsense is no event",
             "break task-begin when x": "Behind the event comes `if` and a condition",
             "break task-begin if": "Behind the event comes `if` and a condition",
-            "history -last": "Unexpected: -last. Usage: openmp history",
-            "history -last 0": "Unexpected: -last. Usage: openmp history",
+            "history -last": "Behind -last comes a number, from 1 on. Usage: openmp history",
+            "history -last 0": "Behind -last comes a number",
             "history 5": "Unexpected: 5. Usage: openmp history",
             "delete 7": "There is no stop 7",
             "until dawn": "dawn is no line",

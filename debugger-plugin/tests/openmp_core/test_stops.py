@@ -6,8 +6,9 @@ import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
-from fake import Debugger, Frame, Inferior, Thread, World, fact, point, refusing, runtime, stack
+from fake import Breakpoint, Debugger, Frame, Inferior, Thread, World, fact, point, refusing, runtime, stack
 from openmp_core.debugger import Function, Source, Stopped
 from openmp_core.errors import CommandError, DebuggerError, OmpdError
 from openmp_core.stepping import begin_of_body, behind_prologue, body_of
@@ -192,20 +193,41 @@ class Changes(unittest.TestCase):
     def test_a_process_continues_where_the_last_command_says_so(self) -> None:
         self.world.run("break -temporary parallel-begin")
         self.world.run("commands last bt 3")
-        self.world.run("commands last c")
+        self.world.run("commands last process  continue")
         with self.assertRaisesRegex(CommandError, "^Behind continue, stop 1 executes nothing"):
             self.world.run("commands 1 bt 4")
         made = self.world.debugger.active()[0]
-        self.assertFalse(made.hit())
+        self.assertTrue(made.hit())
+        self.assertFalse(self.world.plugin.stopped([made]))
         self.assertIn("A parallel region begins", self.world.debugger.output())
         self.assertEqual(self.world.debugger.executed, ["bt 3"])
         # It was temporary.
-        self.assertFalse(made.hit())
-        self.world.plugin.stopped([])
         self.assertIn("There are no stops", self.world.run("break"))
+        self.assertTrue(self.world.plugin.stopped([]))
         for text in ("commands", "commands 1", "commands last bt"):
             with self.subTest(text), self.assertRaises(CommandError):
                 self.world.run(text)
+
+    def test_a_debugger_may_have_stops_reported(self) -> None:
+        with mock.patch.object(Breakpoint, "is_native", True):
+            self.world.run("break parallel-begin")
+            self.world.run("commands 1 bt 3")
+            self.world.run("commands 1 continue")
+            # Where a runtime is loaded later, its places have them too.
+            self.world.plugin.files_loaded(self.world.inferior)
+            [made] = self.world.debugger.active()
+            self.assertTrue(made.hit() and made.continues)
+            self.world.debugger.output()
+            self.world.plugin.stopped([made])
+            self.assertEqual((self.world.debugger.output(), self.world.debugger.executed), ("", []))
+            assert made.report is not None
+            self.assertIsNone(made.report())
+            self.assertEqual(self.world.debugger.executed, ["bt 3"])
+            self.world.debugger.refused["bt 3"] = DebuggerError("No stack.")
+            self.assertEqual(made.report(), "Stop 1, bt 3: No stack.")
+            self.world.run("commands 1")
+            self.assertIsNone(made.report)
+            self.assertFalse(made.continues)
 
     def test_ranges_name_the_stops_that_are_there(self) -> None:
         for _ in range(5):
@@ -460,16 +482,21 @@ class Running(unittest.TestCase):
         self.assertEqual(self.debugger.held, ["3", "5", "6"])
 
     def come(self, thread: int) -> bool:
-        """A thread comes to the first breakpoint."""
+        """A thread comes to the first breakpoint at the line."""
         self.debugger.select_thread(self.world.threads[thread])
-        return self.debugger.active()[0].hit()
+        return self.lines()[0].hit()
+
+    def lines(self) -> list[Breakpoint]:
+        """The breakpoints at the line."""
+        return [made for made in self.debugger.active() if made.address < 0x9000]
 
     def test_until_line_stops_when_the_last_member_comes(self) -> None:
+        self.region_at(0x7000)
         self.world.library.report["runtimes"] = [runtime([102, 101])]
         self.debugger.lines = [(0x5000, 35, "grid.c"), (0x5100, 35, "grid.c"), (0x5200, 36, "grid.c")]
 
         def run() -> bool:
-            self.assertEqual([made.address for made in self.debugger.active()], [0x5000, 0x5100])
+            self.assertEqual([made.address for made in self.lines()], [0x5000, 0x5100])
             # Neither a member that comes again nor another thread counts.
             self.assertEqual([self.come(thread) for thread in (0, 0, 2, 1)], [False, False, False, True])
             return True
@@ -479,16 +506,38 @@ class Running(unittest.TestCase):
         self.assertEqual((self.debugger.active(), self.debugger.held), ([], []))
 
     def test_until_line_says_who_has_come_if_something_else_stops_it(self) -> None:
+        self.region_at(0x7000)
         self.world.library.report["runtimes"] = [runtime([102, 101, 103])]
         self.debugger.lines = [(0x5000, 35, "grid.c")]
         self.debugger.running = lambda: self.come(0) or True
-        text = "Of team 0, threads 1 have come to grid.c:35, and 0,2 have not.\n"
+        text = "Not all threads of team 0 have come to grid.c:35. There were: 1. Missing: 0,2.\n"
         self.assertEqual(self.world.run("until grid.c:35"), text)
         self.debugger.select_thread(self.world.threads[0])
         self.debugger.running = lambda: False
         self.assertEqual(self.world.run("until grid.c:35"), "No thread of team 0 has come to grid.c:35.\n")
 
+    def test_until_line_ends_with_the_region_and_counts_no_other(self) -> None:
+        self.region_at(0x7000)
+        self.world.library.report["runtimes"] = [runtime([102, 101])]
+        self.debugger.lines = [(0x5000, 35, "grid.c")]
+
+        def run() -> bool:
+            self.assertFalse(self.come(0))
+            self.region_at(0x7100)
+            # The next region comes there as well.
+            self.assertFalse(self.come(1))
+            self.debugger.true.add("team() == 28672")
+            self.debugger.select_thread(self.world.threads[1])
+            [end] = [made for made in self.debugger.active() if made.address == 0x9200]
+            return end.hit()
+
+        self.debugger.running = run
+        text = "The region ends.\nNot all threads of team 0 have come to grid.c:35. There were: 1. Missing: 0.\nthe frame\n"
+        self.assertEqual(self.world.run("until grid.c:35"), text)
+        self.assertEqual(self.debugger.active(), [])
+
     def test_until_line_holds_those_that_have_come_and_other_teams(self) -> None:
+        self.region_at(0x7000)
         self.world.library.report["runtimes"] = [runtime([101, 102, 103], [104])]
         self.debugger.lines = [(0x5000, 35, "grid.c")]
         for thread, pc in zip(self.world.threads, (0x4000, 0x5000, 0x4100)):
@@ -511,6 +560,7 @@ class Running(unittest.TestCase):
         self.assertEqual(len(held), 2)
 
     def test_until_line_says_what_it_does_not_find(self) -> None:
+        self.region_at(0x7000)
         self.world.library.report["runtimes"] = [runtime([101, None])]
         self.debugger.lines = [(0x5000, 35, "grid.c")]
         for text, why in (
@@ -524,7 +574,7 @@ class Running(unittest.TestCase):
                 self.world.run(text)
         self.world.library.report["runtimes"] = [runtime([101, 102])]
         self.world.inferior.stops += 1
-        with self.assertRaisesRegex(CommandError, "^No code of the line grid.c:99 is loaded."):
+        with self.assertRaisesRegex(CommandError, "^There is no code of line 99 of grid.c"):
             self.world.run("until grid.c:99")
 
     def test_finish_says_which_region_it_cannot_finish(self) -> None:

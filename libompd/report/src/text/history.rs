@@ -91,7 +91,7 @@ pub fn render(history: &History, view: HistoryView, width: Option<u16>) -> Strin
 fn head(page: &mut Page, history: &History) {
     let threads = count(history.threads.len(), "thread");
     let state = match history.state {
-        State::Recording => "it goes on recording",
+        State::Recording => "it continues to record",
         State::Paused => "it was paused",
         State::Ended => "it has ended",
     };
@@ -126,14 +126,14 @@ fn title(page: &mut Page, thread: &ThreadHistory) {
     }
     page.styled(HEADING, text);
     let mut parts = vec![format!("{} of {}", thread.events.len(), count_of_events(thread.total))];
-    let mut part = |n: u64, what: &str| {
+    let mut part = |n: u64, one: &str, more: &str| {
         if n > 0 {
-            parts.push(format!("{n} {what}"));
+            parts.push(format!("{n} {}", if n == 1 { one } else { more }));
         }
     };
-    part(thread.not_shown, "older ones are there (--last)");
-    part(thread.overwritten, "have been overwritten");
-    part(thread.torn, "were being written");
+    part(thread.not_shown, "older one is not shown", "older ones are not shown");
+    part(thread.overwritten, "has been overwritten", "have been overwritten");
+    part(thread.torn, "was being written", "were being written");
     page.wrapped("  ", FAINT, &parts.join(", "), 2);
 }
 
