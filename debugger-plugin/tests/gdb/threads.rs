@@ -163,5 +163,5 @@ fn the_history_of_the_companion_is_shown() {
         .expect("gdb runs");
     assert!(printed[0].contains("lock_cycle.c:"), "{printed:#?}");
     assert!(printed[1].contains("thread  event"), "{printed:#?}");
-    assert!(printed[2].contains("Unexpected: -last. Usage: openmp history"), "{printed:#?}");
+    assert!(printed[2].contains("Behind -last comes a number"), "{printed:#?}");
 }
