@@ -3,6 +3,7 @@
 //! The picture is `docs/architecture.md`: it lists the crates, their folders, and what each may use.
 
 mod circles;
+mod unsafe_code;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
