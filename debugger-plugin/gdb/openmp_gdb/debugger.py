@@ -426,9 +426,11 @@ class Debugger(core.Debugger):
         if not threads:
             yield
             return
-        selected = gdb.selected_thread()
-        others = {thread.ptid for thread in gdb.selected_inferior().threads()} - {selected.ptid if selected is not None else None}
-        if {native(thread).ptid for thread in threads} != others:
+        with errors():
+            selected = gdb.selected_thread()
+            others = {thread.ptid for thread in gdb.selected_inferior().threads()} - {selected.ptid if selected is not None else None}
+            held = {native(thread).ptid for thread in threads}
+        if held != others:
             raise DebuggerError(
                 "gdb cannot hold these threads: it lets one thread continue, or all. In non-stop mode, continue the team by "
                 '`eval "thread apply %s -q continue &", $_omp_team(TEAM)`.'

@@ -135,7 +135,7 @@ fn wrong_arguments() {
         ("openmp delete 7", "There is no stop 7"),
         ("openmp break parallel-begin", "Stop 1"),
         ("openmp delete 1 1", "Stop 1 is named more than once"),
-        ("openmp until dawn", "Usage: openmp until barrier"),
+        ("openmp until dawn", "dawn is no line"),
         ("openmp catch deadlock never", "Usage: openmp catch deadlock"),
         ("openmp print", "An expression is wanted"),
     ];

@@ -82,7 +82,7 @@ fn without_numbers(text: &str) -> String {
             continue;
         }
         let is_id = !digits.is_empty() && ["LWP ", "id ", "ids "].iter().any(|word| found.ends_with(word));
-        found.push_str(if digits.len() > 3 || is_id { "N" } else { &digits });
+        found.push_str(if digits.len() > 2 || is_id { "N" } else { &digits });
         digits.clear();
         found.push(one);
     }
