@@ -101,7 +101,13 @@ class Gathering:
         come, missing = ([n for n, lwp in enumerate(self.members) if (lwp in self.come) is there] for there in (True, False))
         if not come:
             return f"No thread of team {self.team} has come to {line}."
-        return f"Not all threads of team {self.team} have come to {line}. There were: {ranges(come)}. Missing: {ranges(missing)}."
+        verb = "has" if len(come) == 1 else "have"
+        return f"Of team {self.team}, {named(come)} {verb} come to {line}. Missing: {named(missing)}."
+
+
+def named(numbers: list[int]) -> str:
+    """Threads by their numbers in the team: `thread 2`, `threads 0-1,3`."""
+    return f"thread{'s' * (len(numbers) != 1)} {ranges(numbers)}"
 
 
 def behind_head(debugger: Debugger, address: int) -> int:

@@ -464,7 +464,12 @@ fn until_a_line_ends_with_the_region() {
             .run(&["openmp step", &format!("openmp until {line}"), "openmp break", "kill"])
             .expect("gdb runs");
         let what = format!("{toolchain:?} on {runtime:?}: {printed:#?}");
-        assert!(printed[1].contains("The region ends.") && printed[1].contains("There were: 0. Missing: 1."), "{what}");
+        assert!(
+            printed[1].contains("The region ends.")
+                && printed[1].contains("thread 0 has come to ")
+                && printed[1].contains("Missing: thread 1."),
+            "{what}"
+        );
         assert!(printed[2].contains("There are no stops"), "{what}");
     }
 }

@@ -510,7 +510,7 @@ class Running(unittest.TestCase):
         self.world.library.report["runtimes"] = [runtime([102, 101, 103])]
         self.debugger.lines = [(0x5000, 35, "grid.c")]
         self.debugger.running = lambda: self.come(0) or True
-        text = "Not all threads of team 0 have come to grid.c:35. There were: 1. Missing: 0,2.\n"
+        text = "Of team 0, thread 1 has come to grid.c:35. Missing: threads 0,2.\n"
         self.assertEqual(self.world.run("until grid.c:35"), text)
         self.debugger.select_thread(self.world.threads[0])
         self.debugger.running = lambda: False
@@ -532,7 +532,7 @@ class Running(unittest.TestCase):
             return end.hit()
 
         self.debugger.running = run
-        text = "The region ends.\nNot all threads of team 0 have come to grid.c:35. There were: 1. Missing: 0.\nthe frame\n"
+        text = "The region ends.\nOf team 0, thread 1 has come to grid.c:35. Missing: thread 0.\nthe frame\n"
         self.assertEqual(self.world.run("until grid.c:35"), text)
         self.assertEqual(self.debugger.active(), [])
 
