@@ -45,7 +45,8 @@ fn data_directory(at: &Path) {
         for file in std::fs::read_dir(own.join(folder)).expect("a folder of gdb") {
             let file = file.expect("a file").path();
             let link = at.join(folder).join(file.file_name().expect("a name"));
-            if !["python", "gdb", "command"].iter().any(|name| link.ends_with(name)) {
+            // gdb would write what it compiles of the plugin's file into its own folder, for all installations.
+            if !["python", "gdb", "command", "__pycache__"].iter().any(|name| link.ends_with(name)) {
                 std::os::unix::fs::symlink(file, link).expect("a link");
             }
         }
