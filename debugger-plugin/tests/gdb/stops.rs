@@ -473,3 +473,21 @@ fn until_a_line_ends_with_the_region() {
         assert!(printed[2].contains("There are no stops"), "{what}");
     }
 }
+
+/// Another inferior has the same line, at addresses of its own.
+#[test]
+fn until_a_line_leaves_other_inferiors_alone() {
+    if !has_gdb() {
+        return;
+    }
+    let program = build("laps", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
+    let line = program.line_of("each lap comes here").expect("the line");
+    let printed = launching(&program, Runtime::Libgomp)
+        .first("break all_arrived")
+        .first("run")
+        .first(format!("add-inferior -exec {}", program.path.display()))
+        .run(&[&format!("openmp until laps.c:{line}"), "openmp until laps.c:7", "kill"])
+        .expect("gdb runs");
+    assert!(printed[0].contains("All 4 threads of team 0 have come to laps.c:"), "{printed:#?}");
+    assert!(printed[1].contains("There is no code of line 7 of laps.c"), "{printed:#?}");
+}
