@@ -212,6 +212,8 @@ class Stops:
         #: Temporary ones that were hit.
         self._spent: list[EventStop] = []
         self._next = 1
+        #: A command has failed in one of several threads that have stopped together.
+        self._has_failed = False
 
     def listed(self) -> list[EventStop]:
         """Those that users have made."""
@@ -294,23 +296,27 @@ class Stops:
             point.hit = False
         # What a command runs to, the command shows.
         shown = [point for point in hit if point.stop.lwp is None]
-        failure = shown[0].stop.report(shown[0].process) if shown and not shown[0].is_followed else None
-        if failure is not None:
-            show(self.session.debugger, failure)
+        has_failed, self._has_failed = self._has_failed, False
+        if shown and not shown[0].is_followed:
+            has_failed |= self._is_failure(shown[0].stop.report(shown[0].process))
         self._end_temporary()
         if not hit:
             # Of a program that has its runtime built in, no file tells that it is loaded.
             self._arm(anew=False)
-        return not hit or failure is not None or any(point.stop.lwp is not None or not point.stop.continues() for point in hit)
+        return not hit or has_failed or any(point.stop.lwp is not None or not point.stop.continues() for point in hit)
 
     def stopped_too(self, breakpoint: Breakpoint) -> None:
         """The selected thread, another one than `stopped` will be about, has stopped at this breakpoint."""
         for stop in self.all:
             if stop.lwp is None and any(point.breakpoint is breakpoint for point in stop.armed):
-                failure = stop.report(self.session.process())
-                if failure is not None:
-                    show(self.session.debugger, failure)
+                self._has_failed |= self._is_failure(stop.report(self.session.process()))
                 return
+
+    def _is_failure(self, failure: str | None) -> bool:
+        """Prints why a command has failed, if one has."""
+        if failure is not None:
+            show(self.session.debugger, failure)
+        return failure is not None
 
     def _arm(self, anew: bool) -> None:
         """Arms stops in the selected inferior: those that are not armed there, or all if `anew`."""

@@ -85,16 +85,19 @@ def hit_now(debugger: Debugger, process: Any) -> list[Breakpoint]:
     return [one for one in _all.values() if one.debugger is debugger and one.is_hit(process)]
 
 
+def breakpoints_of(thread: Any) -> set[int]:
+    """The numbers of the breakpoints at which a thread has stopped. LLDB's own, which have negative numbers, are left out."""
+    pairs = range(0, thread.GetStopReasonDataCount(), 2)
+    return {one for n in pairs if (one := ctypes.c_int32(thread.GetStopReasonDataAtIndex(n)).value) >= 0}
+
+
 def has_other_reason(process: Any) -> bool:
     """True if a thread has stopped for a reason that users know: a breakpoint of theirs, a signal."""
     target = process.GetTarget()
     for thread in process:
         reason = thread.GetStopReason()
         if reason == lldb.eStopReasonBreakpoint:
-            pairs = range(0, thread.GetStopReasonDataCount(), 2)
-            # LLDB's own have negative numbers.
-            ids = {ctypes.c_int32(thread.GetStopReasonDataAtIndex(n)).value for n in pairs}
-            all_breakpoints = [target.FindBreakpointByID(one) for one in ids if one >= 0]
+            all_breakpoints = [target.FindBreakpointByID(one) for one in breakpoints_of(thread)]
             # A stop may have deleted itself.
             if any(one.IsValid() and not one.MatchesName(NAME) for one in all_breakpoints):
                 return True

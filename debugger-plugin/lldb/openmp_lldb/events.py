@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import TYPE_CHECKING, Any
 
 import lldb
 
 from openmp_core import Plugin
 
-from .breakpoints import Breakpoint, has_other_reason, hide, hit_now, stop_of
+from .breakpoints import Breakpoint, breakpoints_of, has_other_reason, hide, hit_now, stop_of
 from .inferior import Inferior
 
 if TYPE_CHECKING:
@@ -162,6 +161,5 @@ def is_at(thread: Any, own: set[int]) -> bool:
     """True if a thread has stopped at one of these breakpoints and at no other but LLDB's own, whose numbers are negative."""
     if thread.GetStopReason() != lldb.eStopReasonBreakpoint:
         return False
-    pairs = thread.GetStopReasonDataCount()
-    ids = {ctypes.c_int32(thread.GetStopReasonDataAtIndex(n)).value for n in range(0, pairs, 2)}
-    return bool(ids & own) and all(one in own or one < 0 for one in ids)
+    ids = breakpoints_of(thread)
+    return bool(ids) and ids <= own

@@ -208,6 +208,19 @@ class Changes(unittest.TestCase):
             with self.subTest(text), self.assertRaises(CommandError):
                 self.world.run(text)
 
+    def test_a_command_that_fails_in_one_of_several_threads_keeps_the_process(self) -> None:
+        self.world.run("break parallel-begin")
+        self.world.run("commands 1 bt 3")
+        self.world.run("commands 1 continue")
+        [made] = self.world.debugger.active()
+        self.assertTrue(made.hit())
+        self.world.debugger.refused["bt 3"] = DebuggerError("No stack.")
+        self.world.plugin.stopped_too(made)
+        self.world.debugger.refused.clear()
+        self.assertTrue(self.world.plugin.stopped([made]))
+        self.assertTrue(made.hit())
+        self.assertFalse(self.world.plugin.stopped([made]))
+
     def test_a_debugger_may_have_stops_reported(self) -> None:
         with mock.patch.object(Breakpoint, "is_native", True):
             self.world.run("break parallel-begin")
