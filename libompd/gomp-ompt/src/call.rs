@@ -32,7 +32,7 @@ impl Call {
     /// The runtime that the caller wants, and the caller's thread if a tool wants to know of the call.
     pub fn begin(self) -> Begun {
         let caller = self.codeptr_ra() as usize;
-        let runtime = runtimes::of_caller(caller);
+        let runtime = runtime_of(caller);
         let thread = (!runtime.has_ompt && tool::is_active(caller)).then(Thread::current);
         if let Some(thread) = thread {
             if thread.uses(runtime) {
@@ -71,12 +71,19 @@ impl Begun {
 ///
 /// The code of entry points calls it, with the return address and the number of the entry point.
 pub unsafe extern "C" fn route(caller: usize, entry: usize) -> usize {
-    let runtime = runtimes::of_caller(caller);
+    let runtime = runtime_of(caller);
     // A runtime with OMPT reports its calls itself, and sees where they come from.
     if !runtime.has_ompt && tool::is_active(caller) {
         return 0;
     }
     runtime.function_at(entry)
+}
+
+/// The runtime that the code at `caller` calls. The last act of a body may be a jump to the runtime, which then returns to this library:
+/// the runtime is that of the region.
+fn runtime_of(caller: usize) -> &'static Runtime {
+    let region = machine::is_body_call(caller).then(|| Thread::current().task().region()).flatten();
+    region.map_or_else(|| runtimes::of_caller(caller), |region| region.runtime.get())
 }
 
 /// The runtime does no more for this call: the task executes the program again.

@@ -157,6 +157,13 @@ pub unsafe extern "C-unwind" fn libgomp_ompt_call(body: Body, argument: *mut c_v
     )
 }
 
+/// True if a return address is that of the call in [`libgomp_ompt_call`], the only one there.
+pub fn is_body_call(returns_to: usize) -> bool {
+    /// More than the bytes of the function.
+    const LENGTH: usize = 64;
+    returns_to.wrapping_sub(libgomp_ompt_call as *const () as usize) < LENGTH
+}
+
 /// Where a call of an entry point comes from.
 ///
 /// # Safety
