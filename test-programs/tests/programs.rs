@@ -395,6 +395,7 @@ fn every_program_has_its_source() -> Result<()> {
             "laps",
             "two_teams",
             "lock_names",
+            "lock_objects",
             "stop_points",
             "begins_late",
             "following",

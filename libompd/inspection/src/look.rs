@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use ompd_process::{Addr, Target};
 use ompd_runtime::companion::{self, Remembered};
-use ompd_runtime::evidence::Evidence;
+use ompd_runtime::evidence::{Evidence, Names};
 use ompd_runtime::merge::merge;
 use ompd_runtime::model::{Issue, RawSnapshot, SourceLine, Trouble};
 use ompd_runtime::names::FileNames;
@@ -14,6 +14,7 @@ use ompd_runtime::os::Signals;
 use ompd_runtime::{Runtime, os, waits_for};
 use ompd_stack::{Cache, Code, GilHolder, Interpreter, LogicalStack, Stacks};
 
+use crate::outside::OutsideWait;
 use crate::{Inspection, ProcessThread, Wanted, nameless, outside, rank};
 
 /// What was read in one stop.
@@ -133,7 +134,11 @@ pub(crate) fn finish(
     let lines = Lines { target, cache, code: OnceCell::new() };
     let line = |returns_to| lines.line(returns_to);
     let part = |variable, offset| lines.code().part_of_variable(variable, offset);
-    let names = FileNames::of(target, runtimes, &line).with_parts(&part);
+    let locals = report.locals(target, stacks, cache);
+    let mut names = FileNames::of(target, runtimes, &line).with_parts(&part);
+    if wanted.verdicts {
+        names = names.with_expressions(&locals);
+    }
     // The code of functions is decoded, which only waits for locks are worth.
     let locks = if wanted.verdicts && snapshots.iter().any(waits_for_locks) {
         report.lock_calls(target, runtimes, cache)
@@ -150,10 +155,7 @@ pub(crate) fn finish(
         names: Some(&names),
     };
     let snapshots = merge(snapshots, &evidence);
-    let locals = wanted.locals.then(|| {
-        let locals = report.locals(target, stacks, cache);
-        (0..report.logical.len()).map(|stack| locals.of(stack)).collect()
-    });
+    let variables = wanted.locals.then(|| (0..report.logical.len()).map(|stack| locals.of(stack)).collect());
     let known: HashSet<i32> = snapshots.iter().flat_map(|s| s.threads.iter().filter_map(|t| t.lwp)).collect();
     let mut threads: Vec<ProcessThread> = target
         .threads()
@@ -167,7 +169,11 @@ pub(crate) fn finish(
         })
         .collect();
     threads.sort_by_key(|t| t.lwp);
-    let outside = outside::find(target, lines.code(), stacks, &report, &os, &snapshots, &threads);
+    let mut outside = outside::find(target, lines.code(), stacks, &report, &os, &snapshots, &threads);
+    for thread in outside.iter_mut().filter(|_| wanted.verdicts) {
+        thread.object =
+            thread.wait.as_ref().and_then(OutsideWait::word).and_then(|word| names.expression(word, Some(thread.lwp)));
+    }
     let mut issues: Vec<Issue> =
         target.issues().iter().map(|text| Issue::new("target", Trouble::Target { what: text.clone() })).collect();
     let nameless = nameless(target);
@@ -194,7 +200,7 @@ pub(crate) fn finish(
         runtimes: snapshots,
         stacks: report,
         lock_calls: locks,
-        locals,
+        locals: variables,
         unopened: target.modules().iter().filter(|m| m.file.is_err()).map(|m| m.path.clone()).collect(),
         nameless: !nameless.is_empty(),
         issues,

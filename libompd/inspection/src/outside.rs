@@ -67,10 +67,12 @@ pub(crate) fn find(
             let reader = mpi.get_or_insert_with(|| Arguments::new(target, code));
             *arguments = reader.of(function, &called.symbol, &backtrace.frames, called.frame);
         }
-        if target.process().stopped {
-            wait = Some(OutsideWait::Stopped { within: wait.map(Box::new) });
+        let process = target.process();
+        if process.stopped || process.held_by.is_some() {
+            let by = process.held_by.as_ref().map(|holder| holder.name.clone());
+            wait = Some(OutsideWait::Stopped { within: wait.map(Box::new), by });
         }
-        Outside { lwp: thread.lwp, call: stack.call, wait }
+        Outside { lwp: thread.lwp, call: stack.call, wait, object: None }
     });
     let mut outside: Vec<Outside> = outside.collect();
     if let Some(surroundings) = &waits.surroundings {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant, SystemTime};
 
 use ompd_process::live::{Live, listing};
-use ompd_process::{OpenError, OpenOptions, Pause, Target as _};
+use ompd_process::{Holder, OpenError, OpenOptions, Pause, Target as _};
 use ompd_runtime::model::{Issue, TeamId, Trouble};
 use ompd_runtime::os::Blocked;
 use ompd_runtime::waits_for::{self, Certainty, Node, Verdict};
@@ -73,7 +73,7 @@ fn watch_process(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<
     let mut progress = progress::compare(&first, &last, at - began);
     meanwhile.tell(&mut progress, &last);
     drop_moving(&mut last, &progress);
-    last.progress = Some(progress);
+    last.progress = last.process.held_by.is_none().then_some(progress);
     Ok(last)
 }
 
@@ -121,9 +121,21 @@ struct InVain {
 impl Watch<'_> {
     /// Reads the process while its threads sleep, and makes sense of it. If all of them have to be stopped: what the attempt cost.
     fn look_still(&mut self) -> Result<Result<(Instant, Inspection), InVain>, OpenError> {
-        let never = self.live.pause() == Pause::Never;
+        if self.live.pause() == Pause::Never
+            && let Some(holder) = self.live.other_tracer()
+            && let Some(look) = self.look_held(holder)?
+        {
+            return Ok(Ok(look));
+        }
+        self.look_unstopped()
+    }
+
+    /// As [`Watch::look_still`], also of a process that another one holds.
+    fn look_unstopped(&mut self) -> Result<Result<(Instant, Inspection), InVain>, OpenError> {
+        let is_held = self.live.process().held_by.is_some();
+        let never = is_held || self.live.pause() == Pause::Never;
         // Variables of the program lie in registers that only a stop shows.
-        if self.live.pause() == Pause::Brief || self.wanted.locals && !never {
+        if !never && (self.live.pause() == Pause::Brief || self.wanted.locals) {
             return Ok(Err(InVain::default()));
         }
         let (mut pause, mut stops, mut repeats) = (Duration::ZERO, 0, 0);
@@ -140,6 +152,9 @@ impl Watch<'_> {
             let is_torn = !still.moved.is_empty();
             if is_torn && repeats <= REPEATS && never {
                 continue;
+            }
+            if is_held && is_torn {
+                return Ok(Err(InVain { pause, stops }));
             }
             if !never && (is_torn || self.live.was_cut_short()) {
                 return Ok(Err(InVain { pause, stops }));
@@ -160,6 +175,10 @@ impl Watch<'_> {
             }
             inspection.stops = stops;
             inspection.stopped_threads = Some(still.stopped);
+            if is_held {
+                // One moment shows less of a thread that spins than two, and whether a call has returned is not shown.
+                inspection.waits_for.verdicts.iter_mut().for_each(|verdict| verdict.certainty = Certainty::Suspect);
+            }
             if is_torn {
                 inspection.waits_for.verdicts.clear();
                 inspection.issues.push(Issue::new("target", Trouble::Ran { lwps: still.moved }));
@@ -184,7 +203,10 @@ impl Watch<'_> {
         }
         let mut began = Instant::now();
         let mut stopped_at = SystemTime::now();
-        stop(live)?;
+        if let Err(error) = stop(live) {
+            let OpenError::OtherTracer { tracer, ref name, .. } = error else { return Err(error) };
+            return self.look_held(Holder { pid: tracer, name: name.clone() })?.ok_or(error);
+        }
         let mut repeats = 0;
         let mut read = loop {
             let stacks = Stacks::capture(live);
@@ -232,6 +254,14 @@ impl Watch<'_> {
         Ok((began, inspection))
     }
 
+    /// Reads a process as another tracer holds it. `None` if that one lets threads run.
+    fn look_held(&mut self, holder: Holder) -> Result<Option<(Instant, Inspection)>, OpenError> {
+        self.live.leave_to(Some(holder));
+        let look = self.look_unstopped();
+        self.live.leave_to(None);
+        Ok(look?.ok())
+    }
+
     /// A real hang is still there at a second stop: a verdict that two looks do not agree on must not be reported. A thread that
     /// waits without sleeping may be caught at a moment that shows nothing. So a process is looked at again if no thread of it is
     /// seen to move.
@@ -270,8 +300,15 @@ impl Watch<'_> {
         let (began, cpu) = (Instant::now(), self.live.cpu_times());
         std::thread::sleep(SUSPECT_INTERVAL);
         if self.live.is_still() {
-            confirmed.unmoved = Some(began.elapsed());
+            // Who is held does not move.
+            confirmed.unmoved = confirmed.process.held_by.is_none().then(|| began.elapsed());
             return Ok(confirmed);
+        }
+        // The tracer has let it go since.
+        if confirmed.process.held_by.is_some() {
+            let (_, mut now) = self.look(Live::stop_again)?;
+            now.waits_for.verdicts.clear();
+            return Ok(now);
         }
         let used = self.live.cpu_times();
         let (at, mut later) = match self.look(Live::stop_again) {
@@ -319,7 +356,9 @@ pub(crate) fn drop_moving(inspection: &mut Inspection, progress: &Progress) {
         _ => false,
     };
     inspection.waits_for.verdicts.retain(|verdict| !is_suspect(verdict) || !verdict.core.iter().any(moves));
-    inspection.unmoved = inspection.waits_for.verdicts.iter().any(is_suspect).then_some(progress.elapsed);
+    // A process that another one holds does not move.
+    let is_free = inspection.process.held_by.is_none();
+    inspection.unmoved = (is_free && inspection.waits_for.verdicts.iter().any(is_suspect)).then_some(progress.elapsed);
 }
 
 pub(crate) fn is_suspect(verdict: &Verdict) -> bool {

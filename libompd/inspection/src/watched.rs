@@ -114,7 +114,7 @@ impl<'a> Watched<'a> {
         if let Some(before) = before {
             let progress = progress::compare(&before.inspection, &inspection, began - before.began);
             drop_moving(&mut inspection, &progress);
-            inspection.progress = Some(progress);
+            inspection.progress = inspection.process.held_by.is_none().then_some(progress);
         }
         inspection.waits_for.find_waiting(&inspection.runtimes, &inspection.os);
         Ok(&self.last.insert(Last { began, inspection, found }).inspection)

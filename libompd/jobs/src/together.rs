@@ -324,8 +324,8 @@ fn far(Counter { what, region }: &Counter, least: &Reached, most: &Reached) -> S
             "Loops of the region at {region}: the next chunk begins at {few} in {least}, at {many} in {most}. {WHICH}"
         ),
         Counted::Barriers => format!(
-            "Teams of the region at {region}: the barrier count is {few} in {least}, {many} in {most}. A team goes on \
-             counting from region to region"
+            "Teams of the region at {region}: the barrier count is {few} in {least}, {many} in {most}. The count of a team \
+             continues from region to region"
         ),
     }
 }

@@ -206,6 +206,7 @@ impl Core {
             signal: notes.signal,
             signal_sent,
             stopped: false,
+            held_by: None,
             handled_signals: None,
             cpus: None,
             main_stack: None,

@@ -159,9 +159,9 @@ impl OpenError {
         match self {
             OpenError::Denied { cause, .. } => Some(cause.remedy()),
             OpenError::Unchanging => Some("leave out --samples".into()),
-            OpenError::OtherTracer { tracer, name, .. } => Some(format!(
-                "let {name} (process {tracer}) detach first, or have it write a core file and inspect that"
-            )),
+            OpenError::OtherTracer { tracer, name, .. } => {
+                Some(format!("let {name} (process {tracer}) detach, or stop all threads, or write a core file"))
+            }
             OpenError::NotStopped { state: 'D', .. } => {
                 Some("try again when the input or output it waits for is done".into())
             }

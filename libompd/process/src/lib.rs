@@ -28,6 +28,7 @@ pub mod jit;
 pub mod listed;
 pub mod live;
 pub mod machine;
+mod malloc;
 pub mod memory;
 pub mod module;
 pub mod options;
@@ -47,6 +48,7 @@ pub use jit::JitObjects;
 pub use listed::{Listed, ListedFile};
 pub use live::Live;
 pub use machine::Machine;
+pub use malloc::{has_malloc_of_glibc, malloc_block_end};
 pub use memory::{Addr, ReadError, ReadFault};
 pub use module::{Module, NeededBy, needed_by};
 pub use options::{OpenOptions, Pause};
@@ -81,6 +83,9 @@ pub struct ProcessInfo {
     /// It is stopped by job control (`SIGSTOP`, Ctrl-Z, a shell): nothing in it moves until it gets `SIGCONT`. Never said
     /// of cores.
     pub stopped: bool,
+    /// Another process traces it and has stopped all its threads, as debuggers do: nothing in it moves until that one lets it. Live
+    /// processes only.
+    pub held_by: Option<Holder>,
     /// Signals it has handlers for, as of the last stop: bit N-1 for signal N (`SigCgt`, proc_pid_status(5)). Live processes
     /// only: a core does not record them.
     pub handled_signals: Option<u64>,
@@ -91,6 +96,15 @@ pub struct ProcessInfo {
     pub main_stack: Option<Addr>,
     /// The environment it was started with.
     pub environment: Environment,
+}
+
+/// A process that traces another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Its process id.
+    pub pid: i32,
+    /// Its name (`comm`, raw text: escape before printing).
+    pub name: String,
 }
 
 /// The processors a process may use.

@@ -47,18 +47,18 @@ impl Registers {
         self.returned.filter(|_| self.get(result) == Some(EINTR))
     }
 
-    /// What the kernel shows of a thread that sleeps in a system call and is not stopped: `/proc/PID/syscall`. The thread pointer is
+    /// What the kernel shows of a thread that sleeps in a system call, or is stopped by another tracer: `/proc/PID/syscall`. The thread pointer is
     /// not known. `None` for machines whose registers are not decoded.
-    pub(crate) fn of_sleeper(arch: Arch, call: Syscall, pc: Addr, sp: Addr) -> Option<Registers> {
+    pub(crate) fn of_sleeper(arch: Arch, call: Option<Syscall>, pc: Addr, sp: Addr) -> Option<Registers> {
         let facts = arch.machine.facts()?;
         let (mut general, mut known) = ([0; GENERAL], 0);
-        let arguments = facts.calls.arguments.into_iter().zip(call.args);
+        let arguments = facts.calls.arguments.into_iter().zip(call.into_iter().flat_map(|call| call.args));
         let roles = &facts.registers;
         for (number, value) in arguments.chain([(roles.stack_pointer, sp.0), (roles.program_counter, pc.0)]) {
             general[usize::from(number)] = value;
             known |= 1 << number;
         }
-        let (fp, thread_pointer, syscall) = (Addr::NULL, None, Some(call));
+        let (fp, thread_pointer, syscall) = (Addr::NULL, None, call);
         Some(Registers { pc, sp, fp, thread_pointer, syscall, returned: None, unnumbered: false, general, known })
     }
 

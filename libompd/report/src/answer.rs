@@ -8,6 +8,7 @@ use ompd_runtime::model::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::escape::escape;
 use crate::tell::{self, Names};
 use crate::{outside, whereabouts, words};
 
@@ -62,6 +63,15 @@ fn ended(inspection: &Inspection) -> Option<Answer> {
 }
 
 fn stopped(inspection: &Inspection) -> Option<Answer> {
+    if let Some(by) = &inspection.process.held_by {
+        let name = escape(&by.name);
+        return Some(Answer {
+            word: "STOPPED",
+            text: format!("{name} (process {}) holds the process, and nothing in it moves", by.pid),
+            cause: None,
+            fix: Some(format!("Let it continue in {name}, or detach.")),
+        });
+    }
     let pid = inspection.process.pid.map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
     inspection.process.stopped.then(|| Answer {
         word: "STOPPED",

@@ -72,7 +72,7 @@ pub fn words(event: &Event, names: &HashMap<u64, String>) -> String {
             if other == 0 {
                 format!("task {task}: {status}")
             } else {
-                format!("task {task}: {status}; goes on with task {other}")
+                format!("task {task}: {status}; continues with task {other}")
             }
         }
         7 => {
@@ -86,7 +86,7 @@ pub fn words(event: &Event, names: &HashMap<u64, String>) -> String {
         }
         16 => match event.endpoint {
             1 => format!("waits at {}", named(ompt::sync_region(sub), "synchronisation")),
-            _ => format!("goes on after {}", named(ompt::sync_region(sub), "synchronisation")),
+            _ => format!("continues after {}", named(ompt::sync_region(sub), "synchronisation")),
         },
         23 => begins(named(ompt::sync_region(sub), "synchronisation")),
         31 => begins("reduction".to_owned()),
@@ -149,6 +149,6 @@ mod tests {
         assert_eq!(told(work), "loop begins");
         assert_eq!(told(Event { other: 6, ..work }), "loop begins, 6 iterations");
         let switch = Event { kind: 6, task: 1, other: 2, ..Event::default() };
-        assert_eq!(told(switch), "task 1: switch; goes on with task 2");
+        assert_eq!(told(switch), "task 1: switch; continues with task 2");
     }
 }

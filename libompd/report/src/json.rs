@@ -139,6 +139,15 @@ pub struct Report {
     pub issues: Vec<Issue>,
 }
 
+/// A process that traces the inspected one.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HeldBy {
+    /// Process id.
+    pub pid: i32,
+    /// Name, as `gdb`.
+    pub name: String,
+}
+
 /// The process.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Process {
@@ -153,6 +162,9 @@ pub struct Process {
     pub command: Option<String>,
     /// True if job control (SIGSTOP) holds it: nothing in it moves until it gets SIGCONT.
     pub stopped: bool,
+    /// The process that traces it and has stopped all its threads, as a debugger does: nothing in it moves until that one lets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<HeldBy>,
     /// Signal that ended it (core files of crashes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
@@ -509,6 +521,7 @@ pub fn report(inspection: &Inspection) -> Report {
             exe: process.exe.clone(),
             command: process.command.clone(),
             stopped: process.stopped,
+            held_by: process.held_by.as_ref().map(|by| HeldBy { pid: by.pid, name: by.name.clone() }),
             signal: process.signal,
             signal_sent: process.signal_sent.then_some(true),
             host: rank::host(inspection.kind, rank.as_ref()),

@@ -23,7 +23,7 @@ pub fn words(outside: &Outside) -> String {
 pub fn what(outside: &Outside) -> Option<String> {
     let call = outside.call.as_ref().map(|call| escape(&short::name(&call.function)));
     match (&outside.wait, call) {
-        (Some(wait), call) => Some(waiting(wait, call.as_deref())),
+        (Some(wait), call) => Some(waiting(wait, call.as_deref(), outside.object.as_deref())),
         (None, Some(call)) => Some(format!("running in {call}")),
         (None, None) => None,
     }
@@ -42,7 +42,7 @@ fn awaited(outside: &Outside) -> Option<i32> {
                 [first, rest @ ..] if !first.own && rest.iter().all(|other| other.pid == first.pid) => Some(first.pid),
                 _ => None,
             },
-            OutsideWait::Stopped { within } => process(within.as_ref()?),
+            OutsideWait::Stopped { within, .. } => process(within.as_ref()?),
             _ => None,
         }
     }
@@ -52,7 +52,7 @@ fn awaited(outside: &Outside) -> Option<i32> {
 /// What to do about it; `None` where nothing special is known. `live`: the processes that it names are there.
 pub fn cure(outside: &Outside, live: bool) -> Option<String> {
     let wait = match outside.wait.as_ref()? {
-        OutsideWait::Stopped { within } => within.as_deref()?,
+        OutsideWait::Stopped { within, .. } => within.as_deref()?,
         wait => wait,
     };
     match wait {
@@ -82,7 +82,7 @@ fn time(wait: &OutsideWait) -> Option<String> {
             Some(format!("for {} more at most", span(left.value)))
         }
         OutsideWait::Poll { limit: Some(limit), .. } => Some(format!("for {} at most", span(*limit))),
-        OutsideWait::Stopped { within } => time(within.as_ref()?),
+        OutsideWait::Stopped { within, .. } => time(within.as_ref()?),
         _ => None,
     }
 }
@@ -118,16 +118,17 @@ fn given(function: &str, arguments: &MpiArguments) -> String {
     [partner, tag, communicator].into_iter().flatten().collect()
 }
 
-/// What it waits for. `function` is what the program called.
-fn waiting(wait: &OutsideWait, function: Option<&str>) -> String {
+/// What it waits for. `function` is what the program called, `object` is the source's name of what it waits on.
+fn waiting(wait: &OutsideWait, function: Option<&str>, object: Option<&str>) -> String {
+    let of = object.map(|object| format!(" of {}", escape(object))).unwrap_or_default();
     let named = |otherwise: &str| function.unwrap_or(otherwise).to_owned();
     match wait {
         OutsideWait::Mutex { owner, .. } => match owner {
-            Some(owner) => format!("{} (held by LWP {})", named("waits for a mutex"), owner.value),
-            None => named("waits for a mutex"),
+            Some(owner) => format!("{}{of} (held by LWP {})", named("waits for a mutex"), owner.value),
+            None => format!("{}{of}", named("waits for a mutex")),
         },
-        OutsideWait::Condition { .. } => named("waits for a condition variable"),
-        OutsideWait::Object { kind, .. } => named(&format!("waits for a {}", kind.word())),
+        OutsideWait::Condition { .. } => format!("{}{of}", named("waits for a condition variable")),
+        OutsideWait::Object { kind, .. } => format!("{}{of}", named(&format!("waits for a {}", kind.word()))),
         OutsideWait::Join { thread: Some(thread) } => format!("{} of LWP {}", named("join"), thread.value),
         OutsideWait::Join { thread: None } => named("join"),
         OutsideWait::Mpi { function: of, arguments } => format!("{}{}", named(&escape(of)), given(of, arguments)),
@@ -176,10 +177,13 @@ fn waiting(wait: &OutsideWait, function: Option<&str>) -> String {
             Some(function) => function.to_owned(),
             None => format!("in system call {}", escape(name)),
         },
-        OutsideWait::Stopped { within } => {
-            let within = within.as_ref().map(|wait| waiting(wait, function)).or(function.map(str::to_owned));
+        OutsideWait::Stopped { within, by } => {
+            let within = within.as_ref().map(|wait| waiting(wait, function, object)).or(function.map(str::to_owned));
             let within = within.map(|what| format!(", in {what}")).unwrap_or_default();
-            format!("stopped by a signal{within}")
+            match by {
+                Some(by) => format!("held by {}{within}", escape(by)),
+                None => format!("stopped by a signal{within}"),
+            }
         }
         _ => named("waits"),
     }
@@ -286,7 +290,7 @@ mod tests {
     fn of(function: Option<&str>, wait: OutsideWait) -> Outside {
         let site = CallSite { file: Some("/src/a\u{1b}[2J.c".into()), line: Some(7), function: Some("get\n".into()) };
         let call = function.map(|function| Call { function: function.into(), site: Some(site) });
-        Outside { lwp: 1, call, wait: Some(wait) }
+        Outside { lwp: 1, call, wait: Some(wait), object: None }
     }
 
     fn holder(pid: i32, writes: bool) -> Holder {
@@ -326,7 +330,7 @@ mod tests {
             left: None,
         };
         assert_eq!(words(&of(Some("usleep"), asleep.clone())), format!("usleep, {PLACE}, for 1.5 s"));
-        let stopped = OutsideWait::Stopped { within: Some(Box::new(asleep)) };
+        let stopped = OutsideWait::Stopped { within: Some(Box::new(asleep.clone())), by: None };
         assert_eq!(what(&of(Some("usleep"), stopped)).as_deref(), Some("stopped by a signal, in usleep"));
         let futex = OutsideWait::Object { kind: ObjectKind::Futex, word: None, left: None };
         assert_eq!(words(&of(None, futex)), "waits for a futex");

@@ -126,6 +126,13 @@ pub trait Names {
     /// An object of the program: `symbol` or `symbol+offset`; nothing where no symbol covers it.
     fn object(&self, addr: Addr) -> Option<String>;
 
+    /// As [`Names::object`], also for objects that no symbol covers: on stacks, in allocated memory. Looks into debug information, so
+    /// it is asked for few. `waiter` is a thread (LWP) that waits for it.
+    fn expression(&self, addr: Addr, waiter: Option<i32>) -> Option<String>;
+
+    /// The lock variable with this content; see [`Expressions::lock_with`](crate::names::Expressions::lock_with).
+    fn lock_with(&self, content: u32) -> Option<String>;
+
     /// The line of a call, by the address it returns to.
     fn line(&self, returns_to: Addr) -> Option<SourceLine>;
 

@@ -38,6 +38,7 @@ pub fn merge(raw: Vec<RawSnapshot>, evidence: &Evidence<'_>) -> Vec<RuntimeSnaps
         }
         if let Some(names) = evidence.names {
             one.add_variables(evidence.awaited, names);
+            one.find_variables(names);
             one.add_lines(names);
             one.name(names, runtime);
         }
@@ -247,7 +248,7 @@ impl One {
             let (Some(word), 1) = (lock.variable_word, variables.len()) else { continue };
             let named = variables.into_iter().find(|variable| names.word(*variable) == Some(word));
             let Some(variable) = named.filter(|variable| *variable != lock.object) else { continue };
-            let name = names.object(variable).unwrap_or_else(|| variable.to_string());
+            let name = names.expression(variable, None).unwrap_or_else(|| variable.to_string());
             let lock = &mut self.snapshot.locks[id.0];
             lock.variable = Some(variable);
             lock.name = Some(name.clone());
@@ -255,6 +256,27 @@ impl One {
                 wait.name = Some(name.clone());
             }
         }
+    }
+
+    /// Looks for the variables of locks that threads wait for and that no call has shown, by what they hold.
+    fn find_variables(&mut self, names: &dyn Names) {
+        for id in self.awaited() {
+            let Some(lock) = self.snapshot.locks.get_mut(id.0) else { continue };
+            let word = lock.variable_word.filter(|_| lock.variable.is_none() && lock.raw.object == lock.object);
+            let Some((word, found)) = word.and_then(|word| Some((word, names.lock_with(word)?))) else { continue };
+            let number = lock.name.as_deref().and_then(|name| name.split(' ').next()).map(str::to_owned);
+            let name = format!("{} (probably {found})", number.unwrap_or_else(|| format!("{word:#x}")));
+            lock.name = Some(name.clone());
+            for wait in self.waits_mut().filter(|wait| wait.lock == Some(id)) {
+                wait.name = Some(name.clone());
+            }
+        }
+    }
+
+    /// The locks that threads wait for.
+    fn awaited(&self) -> HashSet<LockId> {
+        let waits = self.snapshot.threads.iter().filter_map(|thread| thread.wait.value()?.as_ref());
+        waits.filter_map(|wait| wait.lock).collect()
     }
 
     /// The variable that names a lock is what the program knows it by.
@@ -337,9 +359,10 @@ impl One {
         for lock in self.snapshot.locks.iter_mut().filter(|lock| lock.name.is_none()) {
             lock.name = names.object(lock.object);
         }
-        for wait in self.waits_mut() {
+        let waits = self.snapshot.threads.iter_mut();
+        for (lwp, wait) in waits.filter_map(|thread| Some((thread.lwp, thread.wait.value_mut()?.as_mut()?))) {
             if wait.name.is_none() {
-                let object = if wait.kind.is_for_lock() { names.object(wait.object) } else { None };
+                let object = if wait.kind.is_for_lock() { names.expression(wait.object, lwp) } else { None };
                 wait.name = object.or_else(|| names.code(wait.object));
             }
             if let Some(Critical { name, .. }) = criticals.get(&wait.object) {
@@ -351,6 +374,12 @@ impl One {
             if let Some(critical) = wait.name.as_deref().and_then(naming.critical_of) {
                 wait.name = Some(format!("critical ({critical})"));
                 wait.kind = WaitKind::Critical;
+            }
+        }
+        for id in self.awaited() {
+            let Some(lock) = self.snapshot.locks.get_mut(id.0) else { continue };
+            if lock.name.is_none() || lock.name == names.object(lock.object) {
+                lock.name = names.expression(lock.object, None);
             }
         }
         if naming.locks_by_waits {

@@ -21,8 +21,13 @@ pub struct FileNames<'t> {
     line: &'t dyn Fn(Addr) -> Option<SourceLine>,
     /// Which part of a variable lies so many bytes behind its beginning.
     part: Option<&'t dyn Fn(Addr, u64) -> Option<String>>,
+    /// What the source calls objects that no symbol covers.
+    expressions: Option<&'t dyn Expressions>,
     code: RefCell<HashMap<Addr, Option<String>>>,
     objects: RefCell<HashMap<Addr, Option<String>>>,
+    found: RefCell<HashMap<Addr, Option<String>>>,
+    /// The addresses that have these names.
+    taken: RefCell<HashMap<String, Addr>>,
     lines: RefCell<HashMap<Addr, Option<SourceLine>>>,
 }
 
@@ -32,6 +37,20 @@ impl fmt::Debug for FileNames<'_> {
     }
 }
 
+/// Finds the variables and pointers of the source that lead to objects. To be asked when the process runs again.
+pub trait Expressions {
+    /// What the source calls the object at `addr`: `main::lock`, `grid->lock`, `work::locks[3]`. The variable that contains it is looked
+    /// for, then pointers that lead to it. `None` if debug information shows none, or for more objects than are looked for. `waiter` is
+    /// the thread (LWP) that waits for it: that a stop would have shown more of its registers is noted then.
+    ///
+    /// Pointers outside of stacks are read now: the text is true of memory as it is now.
+    fn of_object(&self, addr: Addr, waiter: Option<i32>) -> Option<String>;
+
+    /// What leads to the one lock variable of OpenMP that has `content` as its first 32 bits: an inference, since memory that nobody has
+    /// written may have it by chance, as may what is left of a lock that was destroyed. `None` if several have it, or none.
+    fn lock_with(&self, content: u32) -> Option<String>;
+}
+
 impl<'t> FileNames<'t> {
     /// Those of the files that are mapped; `line` knows debug information.
     pub fn of(
@@ -39,8 +58,8 @@ impl<'t> FileNames<'t> {
         runtimes: &'t [Box<dyn Runtime>],
         line: &'t dyn Fn(Addr) -> Option<SourceLine>,
     ) -> FileNames<'t> {
-        let (code, objects, lines) = Default::default();
-        FileNames { target, runtimes, line, part: None, code, objects, lines }
+        let (code, objects, found, taken, lines) = Default::default();
+        FileNames { target, runtimes, line, part: None, expressions: None, code, objects, found, taken, lines }
     }
 
     /// With `part`, which knows the parts of variables. It gets a variable and a number of bytes behind its beginning,
@@ -48,6 +67,12 @@ impl<'t> FileNames<'t> {
     #[must_use]
     pub fn with_parts(self, part: &'t dyn Fn(Addr, u64) -> Option<String>) -> FileNames<'t> {
         FileNames { part: Some(part), ..self }
+    }
+
+    /// With what knows objects on stacks and in allocated memory.
+    #[must_use]
+    pub fn with_expressions(self, expressions: &'t dyn Expressions) -> FileNames<'t> {
+        FileNames { expressions: Some(expressions), ..self }
     }
 
     fn name_of_object(&self, addr: Addr) -> Option<String> {
@@ -76,6 +101,20 @@ impl Names for FileNames<'_> {
 
     fn object(&self, addr: Addr) -> Option<String> {
         self.objects.borrow_mut().entry(addr).or_insert_with(|| self.name_of_object(addr)).clone()
+    }
+
+    fn expression(&self, addr: Addr, waiter: Option<i32>) -> Option<String> {
+        let find = || {
+            let name = self.object(addr).or_else(|| self.expressions?.of_object(addr, waiter))?;
+            // Files, and instances of templates, have variables of the same name: they must not look like one.
+            let first = *self.taken.borrow_mut().entry(name.clone()).or_insert(addr);
+            Some(if first == addr { name } else { format!("{name} ({addr})") })
+        };
+        self.found.borrow_mut().entry(addr).or_insert_with(find).clone()
+    }
+
+    fn lock_with(&self, content: u32) -> Option<String> {
+        self.expressions?.lock_with(content)
     }
 
     fn line(&self, returns_to: Addr) -> Option<SourceLine> {

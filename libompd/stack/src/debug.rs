@@ -110,6 +110,12 @@ impl DebugInfo {
         Some((described, unit.header.debug_info_offset()?.0))
     }
 
+    /// The descriptions of variables.
+    pub(crate) fn all_described(&self) -> Option<&Described> {
+        self.meter.begin();
+        self.context.as_ref().map(|(_, described)| described)
+    }
+
     /// The part at `offset` of the variable of static storage that begins at this address of the file, as `[2].lock`.
     pub(crate) fn part(&self, variable: u64, offset: u64) -> Option<String> {
         let (_, described) = self.context.as_ref()?;

@@ -128,7 +128,7 @@ pub enum End {
     #[error("the stack cannot be read at {0}")]
     Unreadable(Addr),
     /// The stack goes on beyond what was copied while the process was stopped.
-    #[error("the stack goes on at {at}, beyond the {copied} bytes that were copied of it")]
+    #[error("the stack continues at {at}, beyond the {copied} bytes that were copied of it")]
     NotCopied {
         /// Where it goes on.
         at: Addr,

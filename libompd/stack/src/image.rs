@@ -41,6 +41,11 @@ impl Cache {
         self.counts.unseen.take()
     }
 
+    /// Notes that only a stop would have shown a register of a thread.
+    pub(crate) fn note_unseen(&self, lwp: i32) {
+        self.counts.unseen.borrow_mut().insert(lwp);
+    }
+
     fn file(&self, file: &Arc<ElfFile>) -> Rc<FileInfo> {
         let make = || Rc::new(FileInfo::new(Arc::clone(file), Rc::clone(&self.counts)));
         match file.build_id() {

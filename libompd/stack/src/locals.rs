@@ -20,30 +20,41 @@ pub(crate) mod described;
 mod entries;
 mod globals;
 mod location;
+mod objects;
 mod scope;
 mod shape;
 mod types;
 mod values;
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
-use ompd_process::{Addr, Target};
+use gimli::DebugInfoOffset;
+use ompd_process::{Addr, Target, TargetExt, has_malloc_of_glibc, malloc_block_end};
+use ompd_runtime::names::Expressions;
 
 use crate::capture::Stacks;
 use crate::frame::End;
-use crate::image::{Cache, Images};
+use crate::image::{Cache, FileInfo, Images};
 use crate::logical::{FramePlace, LogicalFrame, Via};
 use crate::report::Report;
 
 use described::Described;
-use location::Surroundings;
+use location::{Content, Surroundings};
+use objects::{Memory, Object, Objects, Shapes};
 use scope::{Declared, Level, Scope, Where};
 use types::Kind;
 
 /// Variables of one frame that are shown.
 const MAX_VARIABLES: usize = 512;
+/// Frames whose variables are looked at for objects.
+const MAX_FRAMES: usize = 4096;
+/// Units of debug information whose variables of static storage are looked at.
+const MAX_UNITS: usize = 64;
+/// Objects that are looked for.
+const MAX_WANTED: usize = 512;
 /// Variables clang makes for a loop that say where it is.
 const COUNTERS: &[&str] = &[".omp.iv", ".omp.lb", ".omp.ub"];
 
@@ -80,8 +91,17 @@ pub struct Locals<'a> {
     report: &'a Report,
     target: &'a dyn Target,
     stacks: &'a Stacks,
-    images: Images<'a>,
+    cache: &'a Cache,
+    images: OnceCell<Images<'a>>,
     known: RefCell<HashMap<FramePlace, Arc<FrameVariables>>>,
+    objects: RefCell<Option<Objects>>,
+    /// Threads with pointers in registers that only a stop would have shown.
+    unseen: RefCell<HashSet<i32>>,
+    /// See [`has_malloc_of_glibc`].
+    has_malloc: OnceCell<bool>,
+    /// Where blocks end, by their beginnings.
+    blocks: RefCell<HashMap<Addr, Option<Addr>>>,
+    wanted: Cell<usize>,
 }
 
 impl std::fmt::Debug for Locals<'_> {
@@ -92,9 +112,9 @@ impl std::fmt::Debug for Locals<'_> {
 
 impl Report {
     /// The variables of its frames. `stacks` are those it was made of, `cache` may be the same or another.
-    pub fn locals<'a>(&'a self, target: &'a dyn Target, stacks: &'a Stacks, cache: &Cache) -> Locals<'a> {
-        let images = Images::of(target, cache);
-        Locals { report: self, target, stacks, images, known: RefCell::default() }
+    pub fn locals<'a>(&'a self, target: &'a dyn Target, stacks: &'a Stacks, cache: &'a Cache) -> Locals<'a> {
+        let (images, known, objects, unseen, has_malloc, blocks, wanted) = Default::default();
+        Locals { report: self, target, stacks, cache, images, known, objects, unseen, has_malloc, blocks, wanted }
     }
 }
 
@@ -122,28 +142,70 @@ impl Locals<'_> {
         found
     }
 
+    /// True if one more object may be looked for.
+    fn may_want(&self) -> bool {
+        self.wanted.replace(self.wanted.get().saturating_add(1)) < MAX_WANTED
+    }
+
+    /// The variables that are in scope on the stacks.
+    fn objects(&self) -> Objects {
+        let mut seen: HashSet<FramePlace> = HashSet::new();
+        let mut units: HashSet<(u64, Option<DebugInfoOffset>)> = HashSet::new();
+        let mut shapes = Shapes::default();
+        let (mut globals, mut variables, mut pointees) = (Vec::new(), Vec::new(), Vec::new());
+        let mut is_cut = false;
+        for frame in self.report.logical.iter().flat_map(|stack| &stack.frames) {
+            let Some(place) = frame.place.filter(|place| !seen.contains(place)) else { continue };
+            is_cut |= seen.len() >= MAX_FRAMES;
+            if is_cut {
+                break;
+            }
+            seen.insert(place);
+            let of_frame = self.with_frame(place, |reading, file| {
+                let unit = (reading.surroundings.bias, reading.scope.unit.header.debug_info_offset());
+                if units.len() < MAX_UNITS && units.insert(unit) {
+                    globals.extend(reading.static_objects(file, &mut shapes));
+                }
+                reading.objects(frame.function.as_deref(), file, &mut shapes)
+            });
+            let Ok(of_frame) = of_frame else { continue };
+            variables.extend(of_frame.variables);
+            pointees.extend(of_frame.pointees);
+            self.unseen.borrow_mut().extend(of_frame.unseen);
+        }
+        // They are there in every frame, so what leads from them is the better name.
+        globals.append(&mut variables);
+        Objects::new(shapes, globals, pointees, is_cut)
+    }
+
     fn frame(&self, place: FramePlace, opener: Option<&FrameVariables>) -> FrameVariables {
+        self.with_frame(place, |reading, _| reading.variables(opener)).unwrap_or_else(none)
+    }
+
+    /// Calls `then` with what reads the variables of a frame, and the file with its code.
+    ///
+    /// # Errors
+    /// Why they are not known.
+    fn with_frame<R>(
+        &self,
+        place: FramePlace,
+        then: impl FnOnce(&Reading<'_>, &Rc<FileInfo>) -> R,
+    ) -> Result<R, &'static str> {
         let thread = self.report.threads.get(place.thread);
-        let Some(frame) = thread.and_then(|thread| thread.backtrace.frames.get(place.frame)) else {
-            return none("its frame is gone");
-        };
+        let frame = thread.and_then(|thread| thread.backtrace.frames.get(place.frame)).ok_or("its frame is gone")?;
         if place.functions == 0 {
-            return none("not looked for where source lines are not known");
+            return Err("not looked for where source lines are not known");
         }
         let at = frame.lookup();
-        let Some(image) = self.images.at(at) else { return none("no file is mapped at its code") };
-        let Some(info) = &image.info else { return none("the file with its code is not at hand") };
+        let images = self.images.get_or_init(|| Images::of(self.target, self.cache));
+        let image = images.at(at).ok_or("no file is mapped at its code")?;
+        let info = image.info.as_ref().ok_or("the file with its code is not at hand")?;
         let address = at.back(image.bias).0;
-        let Some((described, unit)) = info.debug().described(address) else {
-            return none("no debug information describes its code");
-        };
-        let Some(scope) = described.scopes.at(&described.entries, unit, address) else {
-            return none("no debug information describes its function");
-        };
+        let (described, unit) = info.debug().described(address).ok_or("no debug information describes its code")?;
+        let scope = described.scopes.at(&described.entries, unit, address);
+        let scope = scope.ok_or("no debug information describes its function")?;
         let level = scope.levels.len().checked_sub(place.inner + 1).filter(|_| scope.levels.len() == place.functions);
-        let Some(level) = level.map(|level| &scope.levels[level]) else {
-            return none("debug information can be read in two ways here");
-        };
+        let level = level.map(|level| &scope.levels[level]).ok_or("debug information can be read in two ways here")?;
         let stack_pointer = self.target.arch().machine.facts().map(|facts| facts.registers.stack_pointer);
         let from_stack_pointer = scope.clang && stack_pointer.is_some_and(|register| scope.base_is(register));
         let settled = from_stack_pointer.then(|| {
@@ -155,7 +217,6 @@ impl Locals<'_> {
             described,
             scope: &scope,
             level,
-            opener,
             surroundings: Surroundings {
                 entries: &described.entries,
                 unit: &scope.unit,
@@ -169,7 +230,7 @@ impl Locals<'_> {
             },
             stack_pointer,
         };
-        reading.variables()
+        Ok(then(&reading, info))
     }
 
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), String> {
@@ -185,6 +246,54 @@ fn none(why: &str) -> FrameVariables {
     FrameVariables { variables: Vec::new(), missing: Some(why.to_owned()) }
 }
 
+impl Expressions for Locals<'_> {
+    fn of_object(&self, addr: Addr, waiter: Option<i32>) -> Option<String> {
+        if addr.is_null() || !self.may_want() {
+            return None;
+        }
+        let found = self.objects.borrow_mut().get_or_insert_with(|| self.objects()).expression(addr, self);
+        if let (None, Some(lwp)) = (&found, waiter.filter(|lwp| self.unseen.borrow().contains(lwp))) {
+            self.cache.note_unseen(lwp);
+        }
+        found
+    }
+
+    fn lock_with(&self, content: u32) -> Option<String> {
+        if !self.may_want() {
+            return None;
+        }
+        self.objects.borrow_mut().get_or_insert_with(|| self.objects()).lock_with(content, self)
+    }
+}
+
+impl Memory for Locals<'_> {
+    fn pointer(&self, addr: Addr) -> Option<Addr> {
+        let mut bytes = vec![0; usize::from(self.target.arch().pointer_bytes)];
+        match self.stacks.read(self.target, addr, &mut bytes) {
+            Ok(()) => Some(Addr(self.target.arch().byte_order.uint(&bytes))),
+            // What is on a stack, and was not copied, may be gone.
+            Err(End::NotCopied { .. }) => None,
+            Err(_) => self.target.read_ptr(addr).ok(),
+        }
+    }
+
+    fn word(&self, addr: Addr) -> Option<u32> {
+        let mut bytes = [0; 4];
+        match self.stacks.read(self.target, addr, &mut bytes) {
+            Ok(()) => u32::try_from(self.target.arch().byte_order.uint(&bytes)).ok(),
+            Err(End::NotCopied { .. }) => None,
+            Err(_) => self.target.read_u32(addr).ok(),
+        }
+    }
+
+    fn block_end(&self, start: Addr) -> Option<Addr> {
+        if !*self.has_malloc.get_or_init(|| has_malloc_of_glibc(self.target)) {
+            return None;
+        }
+        *self.blocks.borrow_mut().entry(start).or_insert_with(|| malloc_block_end(self.target, start))
+    }
+}
+
 /// The frame of the function that contains a construct, in the thread that opened the region the frame is the body of.
 fn opener(frames: &[LogicalFrame], body: usize) -> Option<usize> {
     let function = frames[body].construct.as_ref().and(frames[body].function.as_ref())?;
@@ -198,22 +307,79 @@ fn opener(frames: &[LogicalFrame], body: usize) -> Option<usize> {
     Some(first + inlined)
 }
 
+/// What the variables of one frame lead to.
+#[derive(Default)]
+struct FrameObjects {
+    variables: Vec<Object>,
+    /// What those point to that are in registers.
+    pointees: Vec<Object>,
+    /// The thread, if a pointer is in a register that only a stop would have shown.
+    unseen: Option<i32>,
+}
+
 /// Reads the variables of one function in one frame.
 struct Reading<'a> {
     described: &'a Described,
     scope: &'a Scope,
     level: &'a Level,
-    opener: Option<&'a FrameVariables>,
     surroundings: Surroundings<'a>,
     stack_pointer: Option<u16>,
 }
 
 impl Reading<'_> {
-    fn variables(&self) -> FrameVariables {
+    fn variables(&self, opener: Option<&FrameVariables>) -> FrameVariables {
         let visible = self.visible();
         let missing = (visible.len() > MAX_VARIABLES).then(|| format!("only {MAX_VARIABLES} are shown"));
-        let variables = visible.into_iter().take(MAX_VARIABLES).map(|declared| self.variable(declared)).collect();
+        let variables =
+            visible.into_iter().take(MAX_VARIABLES).map(|declared| self.variable(declared, opener)).collect();
         FrameVariables { variables, missing }
+    }
+
+    /// The variables as objects, and what those point to that are in registers.
+    fn objects(&self, function: Option<&str>, file: &Rc<FileInfo>, shapes: &mut Shapes) -> FrameObjects {
+        let mut found = FrameObjects::default();
+        for declared in self.visible().into_iter().take(MAX_VARIABLES) {
+            let Some(of) = declared.described.clone().filter(|_| !declared.name.starts_with('.')) else { continue };
+            let described = self.described.types.get(&self.described.entries, Some(&of));
+            if self.is_dead_slot(declared, &described.kind) || self.level.removed.contains(&declared.name) {
+                continue;
+            }
+            let text = match function {
+                Some(function) => format!("{function}::{}", declared.name),
+                None => declared.name.clone(),
+            };
+            match self.surroundings.locate(&declared.location, described.size) {
+                Ok(Content::Memory(at)) => found.variables.extend(shapes.variable(text, at, &of, file)),
+                Ok(Content::Bytes(bytes)) => {
+                    let address_size = usize::from(self.scope.unit.encoding().address_size);
+                    let bytes: Option<Vec<u8>> = bytes.into_iter().collect();
+                    let value = bytes.filter(|bytes| bytes.len() == address_size);
+                    let value = value.map(|bytes| Addr(self.surroundings.byte_order.uint(&bytes)));
+                    found.pointees.extend(value.and_then(|value| shapes.pointee(text, &of, value, file)));
+                }
+                Err(_) if described.kind == Kind::Pointer => found.unseen = found.unseen.or(self.unseen(declared)),
+                Err(_) => {}
+            }
+        }
+        found
+    }
+
+    /// The thread, if only a stop would have shown the register that a variable is in.
+    fn unseen(&self, declared: &Declared) -> Option<i32> {
+        let Where::At(expression) = &declared.location else { return None };
+        let steps = shape::steps(expression, self.scope.unit.encoding())?;
+        let [shape::Step::InRegister(register)] = steps[..] else { return None };
+        self.surroundings.registers.unseen(register)
+    }
+
+    /// The variables of static storage that the unit of the function defines.
+    fn static_objects(&self, file: &Rc<FileInfo>, shapes: &mut Shapes) -> Vec<Object> {
+        let all = globals::variables(&self.described.entries, &self.scope.unit);
+        let object = |variable: globals::Global| {
+            let at = Addr(variable.address.wrapping_add(self.surroundings.bias));
+            shapes.variable(variable.name, at, &variable.of, file)
+        };
+        all.into_iter().filter_map(object).collect()
     }
 
     /// clang made the function from the body of a construct.
@@ -246,7 +412,7 @@ impl Reading<'_> {
         !declared.artificial || name == "this" || self.is_clangs() && !name.starts_with("__")
     }
 
-    fn variable(&self, declared: &Declared) -> Variable {
+    fn variable(&self, declared: &Declared, opener: Option<&FrameVariables>) -> Variable {
         let described = self.described.types.get(&self.described.entries, declared.described.as_ref());
         let mut variable = Variable {
             name: declared.name.clone(),
@@ -291,14 +457,14 @@ impl Reading<'_> {
             variable.note = Some("counts the loop's iterations from 0, while between .omp.lb and .omp.ub".to_owned());
         }
         if variable.shared == Some(true) {
-            self.ask_opener(&mut variable, by_reference);
+            self.ask_opener(&mut variable, by_reference, opener);
         }
         variable
     }
 
     /// The frame that opened the region has the variable itself.
-    fn ask_opener(&self, variable: &mut Variable, by_reference: bool) {
-        let original = self.opener.and_then(|frame| frame.variables.iter().find(|v| v.name == variable.name));
+    fn ask_opener(&self, variable: &mut Variable, by_reference: bool, opener: Option<&FrameVariables>) {
+        let original = opener.and_then(|frame| frame.variables.iter().find(|v| v.name == variable.name));
         let Some(original) = original else { return };
         if by_reference && self.scope.is_c && original.type_name != variable.type_name {
             let seeming = std::mem::replace(&mut variable.type_name, original.type_name.clone());

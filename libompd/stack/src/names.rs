@@ -33,9 +33,9 @@ fn without_tags(name: String) -> String {
     plain
 }
 
-fn is_fortran(language: Option<DwLang>) -> bool {
+pub(crate) fn is_fortran(language: impl Into<Option<DwLang>>) -> bool {
     matches!(
-        language,
+        language.into(),
         Some(
             gimli::DW_LANG_Fortran77
                 | gimli::DW_LANG_Fortran90

@@ -1,7 +1,9 @@
 //! The variables that locks are named after.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
-use test_programs::{Env, Launch, Opt, build, combinations};
+use test_programs::{Env, Launch, Opt, build, combinations, native_combinations};
 
 use crate::common::json;
 
@@ -43,4 +45,60 @@ fn lock_that_is_part_of_a_variable_and_known_by_its_address() {
     for opt in [Opt::O0, Opt::O2] {
         names_the_lock(&["-DPART"], opt, "table[1].lock");
     }
+}
+
+/// What each waiting thread of `lock_objects` waits for, by thread.
+fn awaited(report: &Value) -> HashMap<i64, String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let runtimes = list(&report["runtimes"]);
+    let waits = runtimes.iter().flat_map(|runtime| list(&runtime["threads"])).flat_map(|thread| {
+        let (lock, object) = (&thread["wait"]["value"]["name"], &thread["outside"]["wait"]["object"]);
+        [lock, object].map(|name| (thread["lwp"].clone(), name.clone()))
+    });
+    let named = |(lwp, name): (Value, Value)| Some((lwp.as_i64()?, name.as_str()?.to_owned()));
+    waits.filter_map(named).collect()
+}
+
+/// The name that the source gives the lock. A number of a lock of libomp, and its address, may be with it.
+fn is_named(name: &str, role: &str) -> bool {
+    let inferred = name.split_once(" (probably ").and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
+    let alone = inferred.split_once(" (0x").map_or(inferred, |(text, _)| text);
+    alone == role
+}
+
+#[test]
+fn locks_on_stacks_and_in_allocated_memory_have_the_names_of_the_source() {
+    let mut seen = 0;
+    for (toolchain, runtime) in native_combinations() {
+        for opt in [Opt::O0, Opt::O2] {
+            let program = build("lock_objects", toolchain, opt, &[]).expect("the program builds");
+            let running = Launch::new(&program, runtime, Env::Settled).start_hanging().expect("the program starts");
+            let directory = tempfile::tempdir().expect("a directory");
+            let core = match running.gcore(directory.path()).expect("gcore works") {
+                Ok(core) => Some(core.to_string_lossy().into_owned()),
+                Err(skip) => {
+                    skip.show();
+                    None
+                }
+            };
+            for target in std::iter::once(running.pid.to_string()).chain(core) {
+                let what = format!("{toolchain:?} {opt:?} on {runtime:?}, {target}");
+                let names = awaited(&json(&["waits", &target]).0);
+                let waiters = running.truth.threads.iter().filter(|thread| thread.role != "holder");
+                let mut of_this_frame = HashSet::new();
+                for thread in waiters {
+                    let name =
+                        names.get(&i64::from(thread.lwp)).unwrap_or_else(|| panic!("{what}: {thread:?} {names:?}"));
+                    assert!(is_named(name, &thread.role), "{what}: {name}, not {}", thread.role);
+                    if thread.role.starts_with("alone") {
+                        of_this_frame.insert(name.clone());
+                    }
+                    seen += 1;
+                }
+                // Two threads execute the function: the same text would look like one lock.
+                assert_eq!(of_this_frame.len(), 2, "{what}: {of_this_frame:?}");
+            }
+        }
+    }
+    assert!(seen > 0 || native_combinations().is_empty());
 }

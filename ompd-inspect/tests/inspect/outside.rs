@@ -47,7 +47,9 @@ fn expected(role: &str, live: bool) -> String {
         ("waitpid", [child]) if live => format!("waitpid for process {child} (child, NAME)"),
         ("waitpid", [child]) => format!("waitpid for process {child}"),
         ("pthread_join", [thread]) => format!("pthread_join of LWP {thread}"),
-        ("pthread_mutex_lock", [owner]) => format!("pthread_mutex_lock (held by LWP {owner})"),
+        ("pthread_mutex_lock", [owner]) => format!("pthread_mutex_lock of mutex (held by LWP {owner})"),
+        ("pthread_cond_wait", _) => "pthread_cond_wait of due".to_owned(),
+        ("sem_wait", _) => "sem_wait of post".to_owned(),
         _ => call.to_owned(),
     };
     let (before, within) = source.split_once("void wait_in(").expect("the function that waits");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -236,8 +236,21 @@ fn who_waits_for_the_interpreter_lock_is_shown() {
 /// The main thread has the interpreter's lock and waits for a lock of OpenMP, whose owner waits for the interpreter's.
 #[test]
 fn interpreter_lock_and_openmp_lock_in_a_circle_are_a_deadlock() {
-    let found = (8..=14).rev().find_map(|minor| interpreters(minor).ok()?.into_iter().next());
-    let Some(interpreter) = found else { return Skip::because("no CPython here".to_owned()).show() };
+    let found: Vec<PathBuf> = (8..=14).rev().filter_map(|minor| interpreters(minor).ok()).flatten().collect();
+    let Some(newest) = found.first() else { return Skip::because("no CPython here".to_owned()).show() };
+    // The fetched ones are started by a loader of their own.
+    let installed = found.iter().find(|path| !path.components().any(|part| part.as_os_str() == "runtimes"));
+    if installed.is_none() {
+        Skip::because("no CPython is installed here: cores were not looked at".to_owned()).show();
+    }
+    for interpreter in std::iter::once(newest).chain(installed) {
+        lock_and_interpreter_lock(interpreter, installed == Some(interpreter));
+    }
+}
+
+/// If `with_core`, a core of the process is looked at too. In a core of a process with a loader of its own, the owner of the lock is not
+/// found.
+fn lock_and_interpreter_lock(interpreter: &Path, with_core: bool) {
     for runtime in Runtime::available() {
         let library = match runtime.library() {
             Ok(library) => library,
@@ -246,7 +259,7 @@ fn interpreter_lock_and_openmp_lock_in_a_circle_are_a_deadlock() {
                 continue;
             }
         };
-        let script = Script::start_with(&interpreter, "gil_lock.py", &[&library], Path::new("/"));
+        let script = Script::start_with(interpreter, "gil_lock.py", &[&library], Path::new("/"));
         let number = |key: &str| script.truth[key].as_i64().expect("a thread");
         let (holder, owner) = (number("holder"), number("owner"));
         // The owner has its byte, and sleeps until it has the interpreter's lock.
@@ -272,11 +285,31 @@ fn interpreter_lock_and_openmp_lock_in_a_circle_are_a_deadlock() {
         assert_eq!(verdict["threads"], json!(threads), "{what}");
         let text = report["answer"]["text"].as_str().expect("an answer");
         assert!(text.contains("Python's GIL"), "{what}: {text}");
-        // In a core a thread that spins may have been stopped at a moment that does not show whether its wait is over. If an
-        // interpreter is started by a loader of its own, the owner of the lock is not found.
         let lines = common::answer(&what, &pid);
         assert_eq!(lines.len(), 3, "{what}: {lines:?}");
         let cause = ["held by the thread with id", "waits for Python's GIL", "gil_lock.py:"];
+        assert!(cause.iter().all(|part| lines[1].contains(part)), "{what}: {lines:?}");
+        if !with_core {
+            continue;
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let core = match test_programs::gcore(script.pid, directory.path()).expect("gcore works") {
+            Ok(core) => core.to_string_lossy().into_owned(),
+            Err(skip) => {
+                skip.show();
+                continue;
+            }
+        };
+        let (report, _) = common::json(&["waits", &core]);
+        let verdicts = &report["verdicts"];
+        // A core does not show which signals have handlers.
+        assert_eq!(verdicts[0]["verdict"], json!("suspect"), "{what}: {verdicts}");
+        // A thread that spins may have been stopped at a moment that does not show whether its wait is over.
+        if !runtime.is_kmp() {
+            let found = (&verdicts[0]["situation"], &verdicts[0]["threads"]);
+            assert_eq!(found, (&json!("lock_cycle"), &json!(threads)), "{what}: {verdicts}");
+        }
+        let lines = common::answer(&what, &core);
         assert!(cause.iter().all(|part| lines[1].contains(part)), "{what}: {lines:?}");
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::common;
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 
 use crate::common::{bounded, command, texts};
@@ -14,9 +14,10 @@ use nix::sys::ptrace;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 use ompd_process::ElfFile;
-use serde_json::Value;
+use serde_json::{Value, json};
 use test_programs::{
-    Env, Executable, Launch, Opt, Running, Runtime, Skip, Toolchain, build, crash_core, thread_states,
+    Env, Executable, Launch, Opt, Running, Runtime, Skip, Toolchain, build, crash_core, native_combinations,
+    thread_states,
 };
 
 /// A path as an argument.
@@ -137,6 +138,67 @@ fn a_process_with_another_tracer() {
     assert_eq!(common::run(&[&pid]).status.code(), Some(0));
     running.await_progress(&before).expect("counts go on");
     running.release().expect("the program goes on");
+}
+
+/// gdb, attached to a process until it gets the end of its input.
+struct Gdb(Child);
+
+impl Gdb {
+    fn attach(pid: i32) -> Gdb {
+        let mut gdb = Command::new("gdb");
+        gdb.args(["-q", "-nx", "-p", &pid.to_string(), "-ex", "echo attached\\n"]);
+        gdb.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut gdb = Gdb(gdb.spawn().expect("gdb can be started"));
+        let out = gdb.0.stdout.as_mut().expect("its output");
+        let attached = BufReader::new(out).lines().any(|line| line.expect("a line").ends_with("attached"));
+        assert!(attached, "gdb ended");
+        gdb
+    }
+
+    /// Ends it. The process continues.
+    fn end(mut self) {
+        drop(self.0.stdin.take());
+        self.0.wait().expect("gdb ends at the end of its input");
+    }
+}
+
+impl Drop for Gdb {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_process_that_a_debugger_has_stopped_is_read_as_it_stands() {
+    if Command::new("gdb").arg("--version").output().is_err() {
+        return Skip::because("gdb is not here").show();
+    }
+    for (toolchain, runtime) in native_combinations() {
+        let program = build("hangs/missing_lock", toolchain, Opt::O0, &[]).expect("the program builds");
+        let running = Launch::new(&program, runtime, Env::Settled).start_hanging().expect("the program starts");
+        let pid = running.pid.to_string();
+        let gdb = Gdb::attach(running.pid);
+        let name = format!("gdb (process {})", gdb.0.id());
+        for pause in ["auto", "brief", "never"] {
+            let what = format!("{toolchain:?} on {runtime:?}, {pause}");
+            let (text, error, status) = common::texts(&common::run(&["--pause", pause, &pid]));
+            let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(error, "", "{what}");
+            assert!(status == 0 || runtime.is_kmp(), "{what}: {text}");
+            assert!(plain.starts_with(&format!("STOPPED {name} holds the process")), "{what}: {text}");
+            // What a thread that spins does, only the memory of the runtime shows here.
+            assert!(plain.contains("SUSPECT") || runtime.is_kmp(), "{what}: {text}");
+            assert!(!plain.contains("DEADLOCK"), "{what}: {text}");
+            assert!(plain.contains("waits for lock gate"), "{what}: {text}");
+        }
+        let (report, _) = common::json(&["waits", &pid]);
+        assert_eq!(report["process"]["held_by"], json!({ "pid": gdb.0.id(), "name": "gdb" }));
+        gdb.end();
+        let (report, _) = common::json(&["waits", &pid]);
+        assert_eq!(report["process"]["held_by"], Value::Null);
+        assert_eq!(report["verdicts"][0]["verdict"], "deadlock", "{toolchain:?} on {runtime:?}: it was left as it was");
+    }
 }
 
 #[test]

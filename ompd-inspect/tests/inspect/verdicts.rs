@@ -246,7 +246,7 @@ fn a_handler_that_unsets_a_lock() {
         comes_from_outside(
             flags,
             false,
-            "a handler may let a thread go on, when a signal arrives: SIGUSR1",
+            "a handler may let a thread continue, when a signal arrives: SIGUSR1",
             |running| {
                 kill(Pid::from_raw(running.pid), Signal::SIGUSR1).expect("the process is there");
             },

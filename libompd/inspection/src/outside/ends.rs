@@ -51,7 +51,7 @@ fn peer(socket: &Socket) -> Option<&String> {
 fn is_output(wait: &OutsideWait) -> bool {
     match wait {
         OutsideWait::Descriptor { call, .. } => call.contains("write") || call.starts_with("send"),
-        OutsideWait::Stopped { within: Some(within) } => is_output(within),
+        OutsideWait::Stopped { within: Some(within), .. } => is_output(within),
         _ => false,
     }
 }
@@ -60,7 +60,7 @@ fn all(wait: &OutsideWait) -> Vec<&Described> {
     match wait {
         OutsideWait::Descriptor { on, .. } | OutsideWait::KernelWait { on: Some(on), .. } => vec![on],
         OutsideWait::Poll { on, .. } => on.iter().collect(),
-        OutsideWait::Stopped { within: Some(within) } => all(within),
+        OutsideWait::Stopped { within: Some(within), .. } => all(within),
         _ => Vec::new(),
     }
 }
@@ -69,7 +69,7 @@ fn all_mut(wait: &mut OutsideWait) -> Vec<&mut Described> {
     match wait {
         OutsideWait::Descriptor { on, .. } | OutsideWait::KernelWait { on: Some(on), .. } => vec![on],
         OutsideWait::Poll { on, .. } => on.iter_mut().collect(),
-        OutsideWait::Stopped { within: Some(within) } => all_mut(within),
+        OutsideWait::Stopped { within: Some(within), .. } => all_mut(within),
         _ => Vec::new(),
     }
 }

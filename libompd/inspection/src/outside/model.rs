@@ -16,6 +16,8 @@ pub struct Outside {
     pub call: Option<Call>,
     /// What it waits for.
     pub wait: Option<OutsideWait>,
+    /// What the source calls the object that it waits on (text of the target), as `queue.mutex`.
+    pub object: Option<String>,
 }
 
 /// A library function that the program has called and that has not returned.
@@ -139,11 +141,26 @@ pub enum OutsideWait {
         /// Its name, or `number N` where it has none.
         name: Arc<str>,
     },
-    /// To be let go on (SIGCONT): the process is stopped by a signal, as SIGSTOP or Ctrl-Z.
+    /// To be allowed to continue: the process is stopped by a signal (SIGSTOP, Ctrl-Z), or by a process that traces it.
     Stopped {
         /// What the thread was in.
         within: Option<Box<OutsideWait>>,
+        /// The name of the process that traces it (raw text: escape before printing).
+        by: Option<String>,
     },
+}
+
+impl OutsideWait {
+    /// A word of the object in the process that the thread waits on: of a mutex, a condition variable and the like.
+    pub fn word(&self) -> Option<Addr> {
+        match self {
+            OutsideWait::Mutex { word, .. }
+            | OutsideWait::Condition { word, .. }
+            | OutsideWait::Object { word, .. } => word.map(|word| word.value),
+            OutsideWait::Stopped { within, .. } => within.as_ref()?.word(),
+            _ => None,
+        }
+    }
 }
 
 /// The arguments of an MPI call, from the code that calls it and the current registers and memory. They are right unless the

@@ -57,7 +57,7 @@ impl Sparing {
     }
 
     fn sleep_in(&self, process: &ProcDir, syscall: &str) -> Option<Sleep> {
-        Sleep::of_syscall(syscall).filter(|sleep| self.ends(process, sleep.call))
+        Sleep::of_syscall(syscall).filter(|sleep| sleep.call.is_some_and(|call| self.ends(process, call)))
     }
 
     /// True if a stop would end this call early, or wait for it.
@@ -67,11 +67,13 @@ impl Sparing {
     }
 }
 
-/// A thread asleep in a system call.
+/// A thread asleep in a system call, or stopped by another tracer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sleep {
-    /// The call.
-    pub call: Syscall,
+    /// The call. `None` if the other tracer has stopped the thread elsewhere.
+    pub call: Option<Syscall>,
+    /// Another process traces the thread and has stopped it.
+    is_held: bool,
     /// Its program counter.
     pub pc: Addr,
     /// Its stack pointer.
@@ -92,19 +94,31 @@ impl Sleep {
         // In this order: the kernel shows the call of a thread only while that is off its processor.
         let sleep = Sleep::of_syscall(&tasks.read(tid, "syscall")?)?;
         let sleep = sleep.with_status(&tasks.read(tid, "status")?)?;
-        Some(Sleep { runs: tasks.read(tid, "schedstat").and_then(|text| procdir::runs(&text)), ..sleep })
+        Some(Sleep::with_runs(sleep, tasks, tid))
+    }
+
+    /// What a thread was stopped in that another process traces; `None` if it runs, or nobody traces it.
+    pub fn of_held(tasks: &mut Tasks, tid: i32) -> Option<Sleep> {
+        let sleep = Sleep::of_syscall(&tasks.read(tid, "syscall")?)?;
+        let sleep = Sleep { is_held: true, ..sleep }.with_status(&tasks.read(tid, "status")?)?;
+        Some(Sleep::with_runs(sleep, tasks, tid))
+    }
+
+    fn with_runs(sleep: Sleep, tasks: &mut Tasks, tid: i32) -> Sleep {
+        Sleep { runs: tasks.read(tid, "schedstat").and_then(|text| procdir::runs(&text)), ..sleep }
     }
 
     /// The system call that a thread sleeps in.
     pub fn call_of(tasks: &mut Tasks, tid: i32) -> Option<Syscall> {
-        Sleep::of_syscall(&tasks.read(tid, "syscall")?).map(|sleep| sleep.call)
+        Sleep::of_syscall(&tasks.read(tid, "syscall")?)?.call
     }
 
     /// True if the thread has slept all the time since. Where the kernel counts how often the thread was given a
     /// processor, that count decides. The other counts need not be read again: their file takes longer than the others.
     pub fn lasts(&self, tasks: &mut Tasks, tid: i32) -> bool {
         let Some(runs) = self.runs.filter(|[_, count]| *count > 0) else {
-            return Sleep::of(tasks, tid).as_ref() == Some(self);
+            let now = if self.is_held { Sleep::of_held(tasks, tid) } else { Sleep::of(tasks, tid) };
+            return now.as_ref() == Some(self);
         };
         let call = tasks.read(tid, "syscall").and_then(|text| Sleep::of_syscall(&text));
         call.is_some_and(|now| (now.call, now.pc, now.sp) == (self.call, self.pc, self.sp))
@@ -121,16 +135,22 @@ impl Sleep {
         Registers::of_sleeper(arch, self.call, self.pc, self.sp)
     }
 
-    /// `NUMBER ARGUMENTS... SP PC`; of a thread that runs or sleeps elsewhere something else.
+    /// `NUMBER ARGUMENTS... SP PC`, or `-1 SP PC` of a thread that is in no call; something else of a thread that runs.
     fn of_syscall(text: &str) -> Option<Sleep> {
         let mut words = text.split_whitespace();
-        let number = words.next()?.parse().ok()?;
+        let number = words.next()?;
         let words: Vec<u64> =
             words.map(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16)).collect::<Result<_, _>>().ok()?;
-        let [a, b, c, d, e, f, sp, pc] = words[..] else { return None };
-        let call = Syscall { number, args: [a, b, c, d, e, f], begun: true };
+        let (call, sp, pc) = match words[..] {
+            [a, b, c, d, e, f, sp, pc] => {
+                (Some(Syscall { number: number.parse().ok()?, args: [a, b, c, d, e, f], begun: true }), sp, pc)
+            }
+            [sp, pc] if number == "-1" => (None, sp, pc),
+            _ => return None,
+        };
         Some(Sleep {
             call,
+            is_held: false,
             pc: Addr(pc),
             sp: Addr(sp),
             switches: [0; 2],
@@ -140,7 +160,8 @@ impl Sleep {
         })
     }
 
-    /// With what `status` says of the thread; `None` if it does not sleep, or is traced.
+    /// With what `status` says of the thread; `None` if it does not sleep in a call, or is traced. Of one that another process holds:
+    /// `None` if it is not stopped by its tracer.
     fn with_status(self, status: &str) -> Option<Sleep> {
         // The first line holds the name, which the thread chooses; the kernel writes no line break of it.
         let rest = status.get(status.find('\n')?..)?;
@@ -149,8 +170,13 @@ impl Sleep {
             let line = rest.get(at + key.len()..)?;
             line.split('\n').next().map(str::trim)
         };
-        let asleep = value("\nState:").is_some_and(|state| state.starts_with(['S', 'D']));
-        if !asleep || value("\nTracerPid:") != Some("0") {
+        let state = value("\nState:").and_then(|state| state.chars().next())?;
+        let is_traced = value("\nTracerPid:") != Some("0");
+        let counts = match self.is_held {
+            true => is_traced && state == 't',
+            false => !is_traced && matches!(state, 'S' | 'D') && self.call.is_some(),
+        };
+        if !counts {
             return None;
         }
         let count = |key: &str| value(key)?.parse().ok();
@@ -171,9 +197,10 @@ mod tests {
     fn what_the_kernel_writes_of_sleepers() {
         let text = "232 0x4 0x7ffd 0x1 0xffffffffffffffff 0x0 0x8 0x7ffe1000 0x7f0000001234\n";
         let sleep = Sleep::of_syscall(text).expect("a thread asleep");
-        assert_eq!((sleep.call.number, sleep.call.args[3], sleep.sp), (232, u64::MAX, Addr(0x7ffe_1000)));
+        let call = sleep.call.expect("a call");
+        assert_eq!((call.number, call.args[3], sleep.sp), (232, u64::MAX, Addr(0x7ffe_1000)));
         assert_eq!(sleep.pc, Addr(0x7f00_0000_1234));
-        for other in ["running\n", "-1 0x7ffe1000 0x7f0000001234\n", "", "232 0x4\n", "232 a b c d e f g h\n"] {
+        for other in ["running\n", "-1 0x7ffe1000\n", "", "232 0x4\n", "232 a b c d e f g h\n"] {
             assert_eq!(Sleep::of_syscall(other), None, "{other:?}");
         }
         let status = |state: &str, tracer: u32| {
@@ -187,6 +214,14 @@ mod tests {
         assert_eq!(known.name.as_deref(), Some("x"));
         assert_eq!(sleep.clone().with_status(&status("R (running)", 0)), None);
         assert_eq!(sleep.clone().with_status(&status("S (sleeping)", 5)), None, "somebody traces it");
+        let outside = Sleep::of_syscall("-1 0x7ffe1000 0x7f0000001234\n").expect("a thread in no call");
+        assert_eq!((outside.call, outside.sp), (None, Addr(0x7ffe_1000)));
+        assert_eq!(outside.clone().with_status(&status("S (sleeping)", 0)), None, "it is in no call");
+        let held = Sleep { is_held: true, ..outside };
+        assert!(held.clone().with_status(&status("t (tracing stop)", 5)).is_some());
+        for (state, tracer) in [("t (tracing stop)", 0), ("S (sleeping)", 5), ("R (running)", 5), ("T (stopped)", 5)] {
+            assert_eq!(held.clone().with_status(&status(state, tracer)), None, "{state} {tracer}");
+        }
         assert_eq!(sleep.with_status("State:\tS (sleeping)\nTracerPid:\t0\n"), None, "no count");
     }
 }

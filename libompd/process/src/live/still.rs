@@ -12,6 +12,7 @@ use super::procdir::{ProcDir, Tasks};
 use super::sleep::{Sleep, Sparing};
 use super::tracer::Caught;
 use super::{Live, gone_or};
+use crate::Holder;
 use crate::error::OpenError;
 use crate::options::Pause;
 use crate::thread::Thread;
@@ -47,7 +48,9 @@ pub(super) struct Stillness {
 }
 
 impl Stillness {
-    fn of(process: &ProcDir) -> std::io::Result<Stillness> {
+    /// `are_held`: another process has stopped them.
+    fn of(process: &ProcDir, are_held: bool) -> std::io::Result<Stillness> {
+        let ask: fn(&mut Tasks, i32) -> Option<Sleep> = if are_held { Sleep::of_held } else { Sleep::of };
         let mut threads: BTreeMap<i32, Option<Sleep>> = BTreeMap::new();
         for _ in 0..MAX_LISTINGS {
             let listed = process.tasks()?;
@@ -61,7 +64,7 @@ impl Stillness {
                 return Ok(Stillness { started: stat.starttime, threads, is_closed: true });
             }
             let new: Vec<i32> = listed.into_iter().filter(|tid| !threads.contains_key(tid)).collect();
-            let sleeps = Tasks::ask_all(process, &new, Sleep::of)?;
+            let sleeps = Tasks::ask_all(process, &new, ask)?;
             threads.extend(new.into_iter().zip(sleeps));
         }
         Ok(Stillness { started: process.stat()?.starttime, threads, is_closed: false })
@@ -90,6 +93,20 @@ impl Stillness {
 }
 
 impl Live {
+    /// The process that traces this one, if there is one. This program is not counted.
+    pub fn other_tracer(&self) -> Option<Holder> {
+        match self.process.explain_denial(self.process.pid) {
+            OpenError::OtherTracer { tracer, name, .. } => Some(Holder { pid: tracer, name }),
+            _ => None,
+        }
+    }
+
+    /// From now on the process is read as it stands while `holder` traces it. It counts as still as long as `holder` has stopped all
+    /// its threads.
+    pub fn leave_to(&mut self, holder: Option<Holder>) {
+        self.info.held_by = holder;
+    }
+
     /// Whether the process is to be stopped.
     pub fn pause(&self) -> Pause {
         self.pause
@@ -122,10 +139,13 @@ impl Live {
         if let Some(servers) = &self.debuginfod {
             servers.close();
         }
-        let before = Stillness::of(&self.process).map_err(|e| gone_or(e, pid, "threads"))?;
-        let never = self.pause == Pause::Never;
+        let are_held = self.info.held_by.is_some();
+        let before = Stillness::of(&self.process, are_held).map_err(|e| gone_or(e, pid, "threads"))?;
+        let never = self.pause == Pause::Never || are_held;
         let sparing = Sparing::of(self.arch.machine);
-        let may_be_left = |lwp: &i32, sleep: &Sleep| !held.contains(lwp) || sparing.ends(&self.process, sleep.call);
+        let may_be_left = |lwp: &i32, sleep: &Sleep| {
+            !held.contains(lwp) || sleep.call.is_some_and(|call| sparing.ends(&self.process, call))
+        };
         let is_left = |(lwp, sleep): (&i32, &Option<Sleep>)| {
             (never || sleep.as_ref().is_some_and(|sleep| may_be_left(lwp, sleep))).then_some(*lwp)
         };

@@ -66,6 +66,9 @@ pub struct Wait {
     /// Address of the word that it sleeps on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub word: Option<Known<String>>,
+    /// What the source calls the object with that word, as `queue.mutex`, by symbols and debug information.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
     /// Kernel thread id of the thread that holds the mutex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<Known<i32>>,
@@ -155,7 +158,7 @@ pub struct Child {
 /// `None` of a thread that is in no call and waits for nothing.
 pub fn of(outside: &found::Outside) -> Option<Outside> {
     let call = outside.call.as_ref().map(call);
-    let wait = outside.wait.as_ref().map(wait);
+    let wait = outside.wait.as_ref().map(|of| Wait { object: outside.object.clone(), ..wait(of) });
     (call.is_some() || wait.is_some()).then(|| Outside { call, wait, text: crate::outside::words(outside) })
 }
 
@@ -224,7 +227,7 @@ fn wait(wait: &OutsideWait) -> Wait {
             ..of("kernel")
         },
         OutsideWait::SystemCall { name } => Wait { system_call: Some(name.to_string()), ..of("system call") },
-        OutsideWait::Stopped { within } => {
+        OutsideWait::Stopped { within, .. } => {
             Wait { within: within.as_ref().map(|within| Box::new(self::wait(within))), ..of("stopped") }
         }
         _ => of("other"),

@@ -39,8 +39,8 @@ impl Teller<'_> {
                         lines.push(format!("{} waits for Python's GIL, held by {owner}", self.who(lwp)));
                     }
                     Blocked::Mutex(mutex, owner) => {
-                        let owner = self.who(owner);
-                        lines.push(format!("{} waits for the pthread mutex {mutex}, held by {owner}", self.who(lwp)));
+                        let (mutex, owner) = (self.mutex(lwp, mutex), self.who(owner));
+                        lines.push(format!("{} waits for {mutex}, held by {owner}", self.who(lwp)));
                     }
                     Blocked::Yields => lines.push(self.alone(lwp)),
                     _ => {}
@@ -62,6 +62,13 @@ impl Teller<'_> {
         lines.extend(self.shared(verdict));
         if verdict.certainty == Certainty::Suspect {
             lines.extend(self.handlers());
+            if let Some(by) = &self.inspection.process.held_by {
+                lines.push(format!(
+                    "{} (process {}) holds the process: whether a system call has returned is not shown",
+                    escape(&by.name),
+                    by.pid
+                ));
+            }
             if let Some(time) = self.inspection.unmoved {
                 lines.push(format!(
                     "nothing of this moved in {:.1} s; `--samples 2 --interval 10s` looks longer",
@@ -208,14 +215,14 @@ impl Teller<'_> {
         };
         match &self.inspection.os.signals {
             Signals::Handled(0) => None,
-            Signals::NotRecorded => Some(format!("{source} handlers of signals: one may let a thread go on")),
+            Signals::NotRecorded => Some(format!("{source} handlers of signals: one may let a thread continue")),
             Signals::Possible(module) => Some(format!(
-                "{source} handlers of signals: {} can have set one, which may let a thread go on",
+                "{source} handlers of signals: {} can have set one, which may let a thread continue",
                 escape(module.rsplit('/').next().unwrap_or(module))
             )),
             signals => {
                 let names: Vec<String> = signals.numbers().map(words::signal_name).collect();
-                Some(format!("a handler may let a thread go on, when a signal arrives: {}", names.join(", ")))
+                Some(format!("a handler may let a thread continue, when a signal arrives: {}", names.join(", ")))
             }
         }
     }

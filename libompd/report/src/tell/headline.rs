@@ -245,7 +245,7 @@ fn cycle(teller: &Teller<'_>, verdict: &Verdict) -> String {
             continue;
         }
         let lock = match teller.blocked(lwp) {
-            Blocked::Mutex(mutex, _) if !graph.is_waiting(lwp) => Some(format!("the pthread mutex at {mutex}")),
+            Blocked::Mutex(mutex, _) if !graph.is_waiting(lwp) => Some(teller.mutex(lwp, mutex)),
             Blocked::Interpreter(_) if !graph.is_waiting(lwp) => Some("Python's GIL".to_owned()),
             _ => graph.waits_for(Node::Thread(lwp)).find_map(|node| teller.lock(node)),
         };

@@ -223,6 +223,14 @@ impl Teller<'_> {
         }
     }
 
+    /// The mutex that a thread waits for, by its name in the source or its address.
+    pub(super) fn mutex(&self, lwp: i32, mutex: Addr) -> String {
+        match self.inspection.outside(lwp).and_then(|outside| outside.object.as_deref()) {
+            Some(name) => format!("the pthread mutex {}", escape(name)),
+            None => format!("the pthread mutex at {mutex}"),
+        }
+    }
+
     /// The locks of a verdict, each once.
     pub(super) fn locks(&self, verdict: &Verdict) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
@@ -398,7 +406,7 @@ impl Teller<'_> {
             }
             let Node::Thread(lwp) = *node else { continue };
             match self.blocked(lwp) {
-                Blocked::Mutex(mutex, owner) => held.push((vec![lwp], owner, format!("the pthread mutex at {mutex}"))),
+                Blocked::Mutex(mutex, owner) => held.push((vec![lwp], owner, self.mutex(lwp, mutex))),
                 Blocked::Interpreter(owner) => held.push((vec![lwp], owner, "Python's GIL".to_owned())),
                 _ => {}
             }

@@ -512,6 +512,14 @@ pub(crate) fn title(inspection: &Inspection) -> (String, String) {
 fn head(page: &mut Page, inspection: &Inspection) {
     let (lead, rest) = title(inspection);
     page.wrapped(&lead, HEADING, &rest, 4);
+    if let Some(by) = &inspection.process.held_by {
+        let text = format!(
+            "{} (process {}) holds it: nothing in it moves until that process lets it continue",
+            escape(&by.name),
+            by.pid
+        );
+        page.wrapped("", ALARM, &text, 0);
+    }
     if inspection.process.stopped {
         let text = "It is stopped by SIGSTOP or Ctrl-Z: nothing in it moves until it gets SIGCONT (kill -CONT)";
         page.wrapped("", ALARM, text, 0);

@@ -60,7 +60,7 @@ fn suspended(page: &mut Page, snapshot: &RuntimeSnapshot) {
 /// How a thread waits.
 fn how(wait: &Wait) -> &'static str {
     match (wait.over.get(), wait.asleep) {
-        (Some(true), _) => "about to go on",
+        (Some(true), _) => "about to continue",
         (_, Some(true)) => "asleep",
         (_, Some(false)) => "spinning",
         (_, None) => "-",

@@ -228,9 +228,14 @@ fn array(entries: &Entries, place: &DieRef, entry: &Entry, whole: bool) -> (Kind
 
 /// Elements of a dimension that is always the same.
 pub(super) fn count(place: &DieRef, subrange: &Entry) -> Option<u64> {
-    if let Some(count) = subrange.attr_value(gimli::DW_AT_count) {
-        return count.udata_value();
+    match subrange.attr_value(gimli::DW_AT_count) {
+        Some(count) => count.udata_value(),
+        None => bounds(place, subrange).map(|(_, count)| count),
     }
+}
+
+/// The lower bound of such a dimension, and its number of elements.
+pub(super) fn bounds(place: &DieRef, subrange: &Entry) -> Option<(i64, u64)> {
     let lower = match subrange.attr_value(gimli::DW_AT_lower_bound) {
         Some(lower) => number(&lower)?,
         // What the language counts from.
@@ -242,8 +247,11 @@ pub(super) fn count(place: &DieRef, subrange: &Entry) -> Option<u64> {
             }
         }
     };
+    if let Some(count) = subrange.attr_value(gimli::DW_AT_count) {
+        return Some((lower, count.udata_value()?));
+    }
     let upper = number(&subrange.attr_value(gimli::DW_AT_upper_bound)?)?;
-    u64::try_from(upper.checked_sub(lower)?.checked_add(1)?).ok()
+    Some((lower, u64::try_from(upper.checked_sub(lower)?.checked_add(1)?).ok()?))
 }
 
 /// A constant: compilers write what is not negative in forms without a sign.
