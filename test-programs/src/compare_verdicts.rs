@@ -49,7 +49,7 @@ pub fn compare_verdicts(truth: &Truth, report: &Value, owners_recorded: bool) ->
     compare_threads(&mut all, truth, found);
     compare_objects(&mut all, truth, report, found);
     compare_tasks(&mut all, truth, report, found);
-    for key in ["text", "cure"] {
+    for key in ["text", "fix"] {
         let said = found[key].as_str().is_some_and(|text| !text.trim().is_empty());
         all.holds(said, || format!("the verdict has no {key}"));
     }
@@ -242,7 +242,7 @@ mod tests {
                 "word": "DEADLOCK", "text": "they wait", "cause": "thread 0 (id 7): waits for lock b, a.c:3", "fix": "do not",
             },
             "verdicts": [{
-                "verdict": "deadlock", "situation": situation, "text": "they wait", "cure": "do not", "evidence": ["x"],
+                "verdict": "deadlock", "situation": situation, "text": "they wait", "fix": "do not", "evidence": ["x"],
                 "threads": [7, 8], "objects": ["0xb0", "0xa123"], "tasks": ["0x300"],
             }],
         })
@@ -287,7 +287,7 @@ mod tests {
             ("tasks", json!([])),
             ("tasks", json!(["0x100"])),
             ("text", json!("")),
-            ("cure", json!(null)),
+            ("fix", json!(null)),
             ("evidence", json!([])),
         ] {
             let mut report = report("lock_cycle");

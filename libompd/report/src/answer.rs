@@ -136,7 +136,7 @@ fn moving(inspection: &Inspection) -> Option<Answer> {
         (word, format!("no OpenMP thread is seen to execute the program{waiting}{unknown}"), Vec::new())
     };
     let live = inspection.kind == TargetKind::Live;
-    let fix = shown.iter().find_map(|lwp| outside::cure(inspection.outside(*lwp)?, live));
+    let fix = shown.iter().find_map(|lwp| outside::fix(inspection.outside(*lwp)?, live));
     Some(Answer { word, text, cause: places(inspection, &names, &shown), fix })
 }
 

@@ -50,7 +50,7 @@ fn awaited(outside: &Outside) -> Option<i32> {
 }
 
 /// What to do about it; `None` where nothing special is known. `live`: the processes that it names are there.
-pub fn cure(outside: &Outside, live: bool) -> Option<String> {
+pub fn fix(outside: &Outside, live: bool) -> Option<String> {
     let wait = match outside.wait.as_ref()? {
         OutsideWait::Stopped { within, .. } => within.as_deref()?,
         wait => wait,

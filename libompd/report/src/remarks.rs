@@ -22,7 +22,7 @@ pub struct Remark {
     /// What is so, and why.
     pub text: String,
     /// How to avoid it.
-    pub cure: String,
+    pub fix: String,
 }
 
 /// All that is to be remarked on a process.
@@ -67,9 +67,9 @@ fn iterations(inspection: &Inspection, index: usize, snapshot: &RuntimeSnapshot,
         if numbers.len() == 1 { "thread" } else { "threads" },
         words::ranges(&numbers),
     );
-    let cure = "If it is so at the next look as well (--samples 2), that iteration has left its depend(source) out, or waits for a \
+    let fix = "If it is so at the next look as well (--samples 2), that iteration has left its depend(source) out, or waits for a \
                 later one: `loops` has what was posted.";
-    Some(Remark { kind: "iterations_wait", text, cure: cure.to_owned() })
+    Some(Remark { kind: "iterations_wait", text, fix: fix.to_owned() })
 }
 
 /// ` of GNU libgomp`, if several runtimes have teams.
@@ -113,16 +113,16 @@ fn oversubscribed(inspection: &Inspection) -> Option<Remark> {
         text.push_str(&format!("; its control group may use the time of {quota:.1}"));
     }
     text.push_str(": they take turns, and who waits for another one waits for its turn as well");
-    let mut cure = format!(
+    let mut fix = format!(
         "Use fewer threads (OMP_NUM_THREADS={}), or allow the process more cpus (taskset, cpuset, OMP_PLACES, the limits of its \
          container).",
         quota.map_or(allowed, |quota| (quota as usize).max(1)).max(1)
     );
     if let Some(spins) = spins(&inspection.process) {
         text.push_str(&format!("; those that wait are to spin ({spins})"));
-        cure.push_str(" Do not let waiting threads spin.");
+        fix.push_str(" Do not let waiting threads spin.");
     }
-    Some(Remark { kind: "oversubscribed", text, cure })
+    Some(Remark { kind: "oversubscribed", text, fix })
 }
 
 /// Threads of a runtime, if it has made any beside the one it found.
@@ -151,9 +151,9 @@ fn several_runtimes(inspection: &Inspection) -> Option<Remark> {
     );
     let nested = process::nested(&inspection.runtimes);
     if nested.is_empty() {
-        let cure =
+        let fix =
             "If one was meant, build and load everything for the same runtime; `doctor` says what brought each in.";
-        return Some(Remark { kind: "several_runtimes", text, cure: cure.to_owned() });
+        return Some(Remark { kind: "several_runtimes", text, fix: fix.to_owned() });
     }
     let pairs: BTreeSet<Vec<usize>> =
         nested.iter().map(|n| n.places.iter().map(|place| place.runtime).collect()).collect();
@@ -171,9 +171,9 @@ fn several_runtimes(inspection: &Inspection) -> Option<Remark> {
         count(nested.len(), "thread"),
         pairs.join("; ")
     ));
-    let cure = "Give the inner regions one thread (OMP_NUM_THREADS=1 or the library's own limit, such as threadpoolctl), or build \
+    let fix = "Give the inner regions one thread (OMP_NUM_THREADS=1 or the library's own limit, such as threadpoolctl), or build \
                 and load everything for the same runtime; `doctor` says what brought each in.";
-    Some(Remark { kind: "several_runtimes", text, cure: cure.to_owned() })
+    Some(Remark { kind: "several_runtimes", text, fix: fix.to_owned() })
 }
 
 /// Regions inside regions that could not get more than one thread.
@@ -209,10 +209,10 @@ fn levels(inspection: &Inspection, index: usize, snapshot: &RuntimeSnapshot) -> 
          max-active-levels-var is {most}{source}",
         count(*active as usize, "level"),
     );
-    let cure = format!(
+    let fix = format!(
         "If it is to have more, allow more levels (OMP_MAX_ACTIVE_LEVELS={}, omp_set_max_active_levels); code in it has to go by \
          omp_get_num_threads.",
         most + 1
     );
-    Some(Remark { kind: "levels_exhausted", text, cure })
+    Some(Remark { kind: "levels_exhausted", text, fix })
 }

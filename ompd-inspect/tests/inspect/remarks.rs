@@ -1,4 +1,4 @@
-//! What makes threads wait without being wrong: said with its cause and a cure, by `waits` and in JSON, and else not.
+//! What makes threads wait without being wrong: said with its cause and a fix, by `waits` and in JSON, and else not.
 
 use crate::common;
 use std::fs;
@@ -17,16 +17,16 @@ fn remarks(target: &str, kind: &str) -> Vec<Value> {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for remark in &found {
         let words =
-            format!("NOTE {} {}", remark["text"].as_str().expect("text"), remark["cure"].as_str().expect("a cure"));
+            format!("NOTE {} {}", remark["text"].as_str().expect("text"), remark["fix"].as_str().expect("a fix"));
         assert!(text.contains(&words), "{words} is not in {text}");
     }
     found
 }
 
-fn says(what: &str, remarks: &[Value], text: &str, cure: &str) {
+fn says(what: &str, remarks: &[Value], text: &str, fix: &str) {
     let [remark] = remarks else { panic!("{what}: one remark is expected: {remarks:?}") };
     assert!(remark["text"].as_str().is_some_and(|t| t.contains(text)), "{what}: {text} is not in {remark}");
-    assert!(remark["cure"].as_str().is_some_and(|c| c.contains(cure)), "{what}: {cure} is not in {remark}");
+    assert!(remark["fix"].as_str().is_some_and(|c| c.contains(fix)), "{what}: {fix} is not in {remark}");
 }
 
 #[test]

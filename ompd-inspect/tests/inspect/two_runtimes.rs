@@ -146,7 +146,7 @@ fn three_runtimes_nested() {
     assert!(words.starts_with("3 OpenMP runtimes are at work in this process"), "{words}");
     assert!(words.contains("2 threads are in regions of two at once"), "{words}");
     assert!(words.contains(&format!("{own} and {a}")) && words.contains(&format!("{a} and {b}")), "{words}");
-    assert!(remark["cure"].as_str().is_some_and(|c| c.starts_with("Give the inner regions one thread")), "{remark}");
+    assert!(remark["fix"].as_str().is_some_and(|c| c.starts_with("Give the inner regions one thread")), "{remark}");
 
     // A worker of the innermost runtime goes on in that of the next, and so on to where the program began.
     let constructs = |lwp: i32| -> Vec<String> {

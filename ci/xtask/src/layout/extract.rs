@@ -129,8 +129,8 @@ fn add(
         store.classes.iter().filter(|(other, class)| **other != stem && class.archs.contains(&machine))
     {
         if let Some(rival) = class.builds.iter().find(|rival| !rival.fingerprint.excludes(&build.fingerprint)) {
-            let cure = "name one that does with --marker, or say --only-listed";
-            bail!("exports do not tell it from {} in {other}: {cure}", rival.made_from);
+            let fix = "name one that does with --marker, or say --only-listed";
+            bail!("exports do not tell it from {} in {other}: {fix}", rival.made_from);
         }
     }
     let class = store.classes.get_mut(&stem).context("the class was found or made above")?;

@@ -80,7 +80,7 @@ pub fn page(inspection: &Inspection, shown: &Shown<'_>) -> String {
         h2 { "Answer" }
         (answers(inspection, t))
         @for remark in remarks::remarks(inspection) {
-            section.box data-part { h3 { b { "NOTE" } " " (t(&remark.text)) } p { (t(&remark.cure)) } }
+            section.box data-part { h3 { b { "NOTE" } " " (t(&remark.text)) } p { (t(&remark.fix)) } }
         }
         @if !issues.is_empty() {
             section.box.hang data-part {

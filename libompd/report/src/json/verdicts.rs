@@ -27,7 +27,7 @@ pub struct Verdict {
     /// on it.
     pub inferred: Vec<String>,
     /// How to fix it.
-    pub cure: String,
+    pub fix: String,
     /// Threads (LWP) that wait for each other, or are waited for; of `waiting` those that have not reached the barrier, or hold
     /// the lock.
     pub threads: Vec<i32>,
@@ -51,7 +51,7 @@ pub struct Remark {
     /// What is so, and why.
     pub text: String,
     /// How to avoid it.
-    pub cure: String,
+    pub fix: String,
 }
 
 /// A team, by its place in the report.
@@ -65,7 +65,7 @@ pub struct TeamReference {
 
 pub fn remarks(inspection: &Inspection) -> Vec<Remark> {
     let all = remarks::remarks(inspection).into_iter();
-    all.map(|remark| Remark { kind: remark.kind, text: remark.text, cure: remark.cure }).collect()
+    all.map(|remark| Remark { kind: remark.kind, text: remark.text, fix: remark.fix }).collect()
 }
 
 pub fn verdicts(inspection: &Inspection) -> Vec<Verdict> {
@@ -80,7 +80,7 @@ pub fn verdicts(inspection: &Inspection) -> Vec<Verdict> {
                 cause: told.cause,
                 evidence: told.evidence,
                 inferred: told.inferred,
-                cure: told.fix,
+                fix: told.fix,
                 threads: told.threads,
                 held_up: verdict.held_up.clone(),
                 objects: told.objects.iter().map(ToString::to_string).collect(),

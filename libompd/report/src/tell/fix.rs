@@ -17,9 +17,9 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let missing = matches!(verdict.situation, Situation::MissingMember) && locks.is_empty();
     let by_itself = teller.probably_holds_itself(verdict).is_some();
     if (missing || verdict.certainty == Certainty::Waiting && !by_itself)
-        && let Some(cure) = outside(teller, verdict)
+        && let Some(fix) = outside(teller, verdict)
     {
-        return cure;
+        return fix;
     }
     match verdict.situation {
         Situation::LockCycle if teller.has_interpreter_lock(verdict) => {
@@ -113,7 +113,7 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
 fn outside(teller: &Teller<'_>, verdict: &Verdict) -> Option<String> {
     let live = teller.inspection.kind == TargetKind::Live;
     verdict.core.iter().find_map(|node| match node {
-        Node::Thread(lwp) => outside::cure(teller.inspection.outside(*lwp)?, live),
+        Node::Thread(lwp) => outside::fix(teller.inspection.outside(*lwp)?, live),
         _ => None,
     })
 }

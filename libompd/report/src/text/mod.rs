@@ -563,7 +563,7 @@ fn remarks(page: &mut Page, inspection: &Inspection) {
     for remark in remarks::remarks(inspection) {
         page.blank();
         page.wrapped("NOTE  ", HEADING, &remark.text, 6);
-        page.wrapped("      ", FAINT, &remark.cure, 6);
+        page.wrapped("      ", FAINT, &remark.fix, 6);
     }
 }
 
