@@ -11,7 +11,7 @@ use ompd_process::{Module, Target};
 
 use crate::icvs::Kept;
 pub use crate::icvs::Variables;
-use crate::instance::{self, FamilyOrigins, LayoutsFrom, Runtime};
+use crate::instance::{FamilyOrigins, LayoutsFrom, Runtime};
 use crate::model::{Common, NoSource, Reason, Trouble};
 use crate::stops::Stops;
 
@@ -100,8 +100,8 @@ pub(crate) fn of_definitions(defines: impl Fn(&str) -> bool) -> Option<&'static 
 /// The family of the runtime in a module, if it is, or contains, one.
 pub(crate) fn of_module(target: &dyn Target, module: &Module) -> Option<&'static dyn Family> {
     let is_in = |family: &&&dyn Family| {
-        family.defined_by(&|name| instance::defines(target, module, name))
-            || instance::known_by_build_id(module, || family.origins().profiles)
+        family.defined_by(&|name| defines(target, module, name))
+            || known_by_build_id(module, || family.origins().profiles)
     };
     FAMILIES.iter().rev().find(is_in).copied()
 }
@@ -133,6 +133,20 @@ pub fn well_known() -> Vec<&'static str> {
 pub fn is_named_like_a_runtime(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     families().flat_map(|about| about.files).any(|file| name.starts_with(file))
+}
+
+/// True if the module exports `name`, or is the executable and has it built in.
+///
+/// Only the executable's whole symbol table is searched: it is needed for names anyway, and other modules either export
+/// a runtime or have none.
+fn defines(target: &dyn Target, module: &Module, name: &str) -> bool {
+    let executable = target.process().exe.as_ref() == Some(&module.path);
+    module.exports(name) || (executable && module.symbol(name).is_some())
+}
+
+/// True if the module's file is not at hand, but its build-id is that of a shipped layout. These are parsed when they are needed.
+fn known_by_build_id(module: &Module, profiles: impl FnOnce() -> &'static Profiles) -> bool {
+    module.file.is_err() && module.build_id.as_ref().is_some_and(|id| profiles().knows(&id.to_string()))
 }
 
 #[cfg(test)]

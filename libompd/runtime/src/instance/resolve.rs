@@ -1,0 +1,234 @@
+//! The layout of a runtime, made of what all origins say.
+
+use ompd_layout::decoded;
+use ompd_layout::profile::{ExportView, Rejection, Selection};
+use ompd_layout::{FactSource, Facts, Layout, Origin, Schema, table};
+use ompd_process::elf::ElfFile;
+use ompd_process::{Addr, Arch, Module, NeededBy, Target, TargetExt, needed_by};
+
+use super::asked::{Asked, CacheUse, Shipped};
+use super::costs::{drop_needless, missing};
+use super::origins::FamilyOrigins;
+use crate::model::{InstanceInfo, Issue, LayoutEntry, OriginReport, Reason, Trouble};
+
+/// What layouts are made from.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LayoutsFrom<'a> {
+    /// Kinds of evidence that are not used.
+    pub ignore: &'a [Origin],
+    /// Code is decoded also where the same build was before, and what it says is shipped or in the cache.
+    pub anew: bool,
+    /// Where is kept what was decoded, of builds of which it is not shipped. With [`LayoutsFrom::anew`] it is only compared.
+    pub cache: Option<&'a decoded::Cache>,
+}
+
+/// What can be said of a runtime's layout from its file alone, without a process: see [`crate::analyse`].
+#[derive(Debug)]
+pub struct Analysis {
+    /// Its family, by name.
+    pub family: &'static str,
+    /// What is wanted of it.
+    pub schema: &'static Schema,
+    /// What each origin knows, most trusted first; those that know nothing included.
+    pub origins: Vec<(FactSource, Facts)>,
+    /// The same as `doctor` reports it.
+    pub reports: Vec<OriginReport>,
+    /// The shipped profile that fits, or why each one does not.
+    pub profile: Result<Selection<'static>, Vec<Rejection>>,
+}
+
+/// Asks the origins that need no process. The profile is selected as it would be for a process.
+pub(crate) fn analyse(file: &ElfFile, of: &FamilyOrigins) -> Analysis {
+    let mut asked = Asked { anew: true, ..Asked::default() };
+    let path = file.path().display().to_string();
+    asked.dwarf(file, &path, of);
+    let bytes = |at, size| {
+        let bytes = file.bytes_at(at, size).ok_or_else(|| "it has no bytes in the file".to_owned())?;
+        Ok(bytes.to_vec())
+    };
+    // In the file the addresses are still to be relocated.
+    asked.described(file, &path, of, &bytes, &|at, _| {
+        file.relocations().get(&at).map(|r| r.symbol_value.wrapping_add(r.addend as u64))
+    });
+    asked.symbols_and_code(file, &path, of);
+    let profile = asked.select(of, file);
+    Analysis { family: of.family, schema: of.schema, origins: asked.answers, reports: asked.reports, profile }
+}
+
+/// Layout and description of one instance.
+pub(crate) struct Resolved {
+    pub(crate) layout: Layout,
+    pub(crate) info: InstanceInfo,
+    /// The same without the shipped profile, for a process in which the profile turns out not to fit.
+    pub(crate) without_profile: Option<(Layout, InstanceInfo)>,
+    /// What the code says is from the cache.
+    pub(crate) is_cached: bool,
+}
+
+/// Asks every origin, merges the answers, and files who said what. A record of the cache that another origin contradicts is not
+/// used.
+pub(crate) fn resolve(
+    target: &dyn Target,
+    module: &Module,
+    product: &'static str,
+    of: &FamilyOrigins,
+    layouts: LayoutsFrom<'_>,
+) -> Resolved {
+    let cache = match layouts.cache {
+        // Who checks kinds of evidence against each other wants to see what the code says now.
+        Some(_) if !layouts.ignore.is_empty() => CacheUse::None,
+        Some(cache) if layouts.anew => CacheUse::Compare(cache),
+        Some(cache) => CacheUse::Use(cache),
+        None => CacheUse::None,
+    };
+    let (resolved, contradicted) = resolve_by(target, module, product, of, layouts, cache);
+    match cache {
+        CacheUse::Use(cache) if resolved.is_cached && contradicted => {
+            resolve_by(target, module, product, of, layouts, CacheUse::Doubt(cache)).0
+        }
+        _ => resolved,
+    }
+}
+
+/// The same with this use of the cache; and whether an origin contradicts another one.
+fn resolve_by(
+    target: &dyn Target,
+    module: &Module,
+    product: &'static str,
+    of: &FamilyOrigins,
+    layouts: LayoutsFrom<'_>,
+    cache: CacheUse<'_>,
+) -> (Resolved, bool) {
+    let mut asked = Asked { ignore: layouts.ignore.to_vec(), anew: layouts.anew, cache, ..Asked::default() };
+    let mut issues: Vec<Issue> = Vec::new();
+    let mut contradicted = false;
+
+    let file = module.file.as_deref().ok();
+    if let Some(file) = file {
+        asked.dwarf(file, &module.path, of);
+        let (facts, faults) = table::read(target, module, of.schema);
+        let note = faults.first().map(|f| format!("{} values could not be read: {f}", faults.len()));
+        asked.add(FactSource::new(Origin::Table, module.path.as_str()), facts, note);
+        let bytes = |at, size| target.read_vec(Addr(at).offset(module.bias), size).map_err(|fault| fault.to_string());
+        asked.described(file, &module.path, of, &bytes, &|_, value| {
+            (value != 0).then(|| value.wrapping_sub(module.bias))
+        });
+        asked.symbols_and_code(file, &module.path, of);
+    } else if let Err(tried) = &module.file {
+        let tried = if tried.is_empty() { "no path was tried".to_owned() } else { tried.join("; ") };
+        issues.push(Issue::new("layout", Trouble::FileMissing { path: module.path.clone(), tried }));
+    }
+
+    let selected = match file {
+        Some(file) if file.is_program() => asked.common(of, file),
+        Some(file) => asked.select(of, file).map(Shipped::from),
+        None => asked.select(of, &WithoutFile(module, target.arch())).map(Shipped::from),
+    };
+    match selected {
+        Ok(Shipped { source, facts, note }) => asked.add(source, facts, Some(note)),
+        Err(rejections) => {
+            // A profile that would fit but for its values is worth a word to everybody.
+            let differing = rejections.iter().find(|r| !r.mismatches.is_empty());
+            contradicted = differing.is_some();
+            let note = match differing {
+                _ if rejections.is_empty() => "none is shipped for this family".to_owned(),
+                Some(rejection) => rejection.to_string(),
+                None => format!("none of the {} shipped layouts fits; -v says why", rejections.len()),
+            };
+            asked.add(FactSource::new(Origin::Profile, "shipped profiles"), Facts::default(), Some(note));
+            let lines = rejections
+                .iter()
+                .flat_map(|r| std::iter::once(r.to_string()).chain(r.mismatches.iter().map(|m| format!("  {m}"))));
+            asked.details(lines.collect());
+        }
+    }
+
+    let needed_by = needed_by(target.modules(), target.process().exe.as_deref(), module);
+    let without_profile =
+        asked.without_profile().map(|asked| conclude(asked, issues.clone(), module, product, of, &needed_by));
+    let is_cached = asked.is_cached;
+    let (layout, info) = conclude(asked, issues, module, product, of, &needed_by);
+    let is_of_code = |issue: &Issue| {
+        let Reason::Trouble(Trouble::LayoutsDiffer { how }) = &issue.what else { return false };
+        [&how.kept_from, &how.other_from].iter().any(|source| source.origin == Origin::Code)
+    };
+    contradicted |= info.issues.iter().any(is_of_code);
+    (Resolved { layout, info, without_profile, is_cached }, contradicted)
+}
+
+/// Merges the answers.
+fn conclude(
+    asked: Asked<'_>,
+    mut issues: Vec<Issue>,
+    module: &Module,
+    product: &'static str,
+    of: &FamilyOrigins,
+    needed_by: &Option<NeededBy>,
+) -> (Layout, InstanceInfo) {
+    let (layout, mismatches) = Layout::resolve(&asked.answers);
+    issues.extend(mismatches.iter().map(|m| Issue::new("layout", Trouble::LayoutsDiffer { how: Box::new(m.clone()) })));
+    let entries = layout
+        .entries()
+        .into_iter()
+        .map(|(name, value, source)| LayoutEntry {
+            name,
+            value,
+            origin: source.origin,
+            detail: source.detail.to_string(),
+        })
+        .collect();
+    let mut missing = missing(&layout, of, &asked.answers);
+    if let Ok(file) = &module.file {
+        drop_needless(&mut missing, of, file);
+    }
+    let count: usize = missing.iter().map(|lack| lack.names.len()).sum();
+    if count > 0 {
+        issues.push(Issue::new("layout", Trouble::LayoutIncomplete { count }));
+    }
+    let info = InstanceInfo {
+        family: of.family,
+        product,
+        path: module.path.clone(),
+        file: module.file.as_ref().ok().map(|file| file.path().display().to_string()),
+        base: module.base(),
+        reports_from: None,
+        build_id: module.build_id.clone(),
+        needed_by: needed_by.clone(),
+        origins: asked.reports,
+        layout: entries,
+        missing,
+        issues,
+    };
+    (layout, info)
+}
+
+/// A global of a module: its address in the target and who gave it.
+pub(crate) fn global(layout: &Layout, module: &Module, name: &str) -> Option<(Addr, Origin)> {
+    let addr = layout.global(name).ok()?;
+    Some((Addr(addr).offset(module.bias), layout.global_source(name)?.origin))
+}
+
+/// A module whose file is not at hand: only its build-id can speak for a profile.
+struct WithoutFile<'a>(&'a Module, Arch);
+
+impl ExportView for WithoutFile<'_> {
+    fn build_id(&self) -> Option<String> {
+        self.0.build_id.as_ref().map(|id| id.to_string())
+    }
+
+    fn machine(&self) -> &str {
+        self.1.machine.name()
+    }
+
+    fn export_size(&self, _: &str) -> Option<u64> {
+        None
+    }
+
+    fn exported_names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn version_nodes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
