@@ -2,6 +2,8 @@
  *   stuck locks     two threads take two locks in opposite order
  *   stuck barriers  one thread waits at a barrier the other has skipped
  *   stuck twice     one thread sets a lock twice; the other sleeps
+ *   stuck branch    the same, and the other reads in another branch of the same function
+ *   stuck naps      the same, and the other sleeps there
  *   stuck either    one thread waits for a lock in one of two branches that set it; another has set it in a function it has left
  * Released, the program leaves without the team. */
 #include "truth.h"
@@ -52,6 +54,22 @@ TRUTH_MARKER void twice_body(void) {
     truth_step();
 }
 
+TRUTH_MARKER void branch_body(void) {
+    char byte;
+    if (__builtin_expect(omp_get_thread_num() == 0, 1)) {
+        truth_wait_for(&second_held);
+        omp_set_lock(&first);
+        truth_note("lock waiter", TRUTH_LOCK, &first, TRUTH_BODY(TRUTH_IMPLICIT, branch_body));
+        omp_set_lock(&first);
+    } else {
+        atomic_store(&second_held, 1);
+        truth_note_with("sleeper", is("naps") ? TRUTH_SLEEP : TRUTH_PIPE, NULL, TRUTH_NO_BODY, 0);
+        while (is("naps") ? sleep(600) != 0 : read(sleeping[0], &byte, 1) != 0) {
+        }
+    }
+    truth_step();
+}
+
 __attribute__((noinline)) static void set_first(void) {
     omp_set_lock(&first);
     truth_step();
@@ -82,6 +100,8 @@ static void *team_thread(void *unused) {
             locks_body();
         else if (is("twice"))
             twice_body();
+        else if (is("branch") || is("naps"))
+            branch_body();
         else if (is("either"))
             either_body();
         else

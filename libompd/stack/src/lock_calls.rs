@@ -2,8 +2,8 @@
 //!
 //! A runtime may not record which thread owns a lock. The code of a function on a stack shows which locks it has
 //! acquired before the place it has reached, and not released since. This holds as far as addresses of code are in the
-//! order of execution. It is an inference: a branch may have skipped the call. If a thread waits for a lock, an earlier
-//! call in its function counts only if the code leads from it to the waiting call.
+//! order of execution. It is an inference: a branch may have skipped the call. [`LockCall::leads`] says whether the code leads from
+//! the call to the place. If a thread waits for the lock, an earlier call in its function counts only if it does.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -33,6 +33,9 @@ pub struct LockCall {
     pub line: Option<SourceLine>,
     /// The thread is in this call. Otherwise it has passed it, and the function on its stack has not released the lock since.
     pub waits: bool,
+    /// The code leads from this call to the place that the function has reached, as far as it can be followed. True also where the
+    /// function made an indirect call, which is not followed.
+    pub leads: bool,
 }
 
 impl Report {
@@ -84,7 +87,7 @@ fn waited_for(process: &Process<'_>, thread: &Physical) -> Option<LockCall> {
     let locking = lock_call(process, callee).filter(|call| call.acquires)?;
     let frames = &thread.backtrace.frames;
     let variable = calls::argument_value(process.target, &process.images, frames, number, locking.argument)?;
-    Some(LockCall { lwp: thread.lwp, variable, line: line_at(process, frame.lookup()), waits: true })
+    Some(LockCall { lwp: thread.lwp, variable, line: line_at(process, frame.lookup()), waits: true, leads: true })
 }
 
 /// The jump of a function into a runtime that acquires a lock, if it has only one. What it has acquired before is left out: whether
@@ -105,6 +108,7 @@ fn lock_call(process: &Process<'_>, callee: Addr) -> Option<ompd_runtime::entry:
 fn held(process: &Process<'_>, calls: Vec<CallTo>, within: Option<Addr>) -> Vec<LockCall> {
     let mut held: BTreeMap<Addr, CallTo> = BTreeMap::new();
     let mut found = Vec::new();
+    let reached = calls.iter().find(|call| within == Some(call.returns_to)).copied();
     for call in calls {
         let Some(locking) = lock_call(process, call.callee) else { continue };
         let variable = calls::constant_argument(&process.images, call.returns_to, locking.argument);
@@ -124,6 +128,7 @@ fn held(process: &Process<'_>, calls: Vec<CallTo>, within: Option<Addr>) -> Vec<
         variable,
         line: line_at(process, call.returns_to.back(1)),
         waits,
+        leads: waits || reached.is_none_or(|reached| calls::leads_to(&process.images, &call, &reached)),
     });
     all.collect()
 }

@@ -27,7 +27,8 @@ fn first_lines(how: &str, word: &str, expected: &str) {
         let plain: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(plain.contains(expected), "{toolchain:?} on {runtime:?}: {text}");
         let verdicts = [plain.matches("SUSPECT").count(), plain.matches("DEADLOCK").count()];
-        let of_word = if word == "SUSPECT" { [1, 0] } else { [0, 1] };
+        let of_word = ["SUSPECT", "DEADLOCK"].map(|other| usize::from(word == other));
+        assert!(plain.starts_with(word), "{toolchain:?} on {runtime:?}: {text}");
         assert_eq!(verdicts, of_word, "{toolchain:?} on {runtime:?}: {text}");
         running.release().expect("the program leaves");
         seen += 1;
@@ -45,6 +46,13 @@ fn two_locks_in_opposite_order() {
 #[test]
 fn a_lock_set_twice_beside_a_thread_that_sleeps() {
     first_lines("twice", "SUSPECT", "thread 0 waits for lock first, which it probably holds itself");
+}
+
+/// The other thread is in the function that sets the lock, but not behind that call.
+#[test]
+fn a_lock_set_twice_beside_a_thread_in_another_branch() {
+    first_lines("branch", "SUSPECT", "thread 0 waits for lock first, which it probably holds itself");
+    first_lines("naps", "WAITING", "thread 0 waits for lock first, which it probably holds itself");
 }
 
 /// The first of two calls that set the lock does not lead to the second.

@@ -7,6 +7,7 @@ use ompd_process::Addr;
 use ompd_runtime::model::*;
 use ompd_runtime::os::Blocked;
 use ompd_runtime::waits_for::{Node, Verdict, standing};
+use ompd_stack::LockCall;
 
 use crate::escape::escape;
 use crate::{whereabouts, words};
@@ -330,13 +331,14 @@ impl Teller<'_> {
         let Node::Lock(runtime, id) = node else { return None };
         let snapshot = &self.inspection.runtimes[runtime];
         let lock = snapshot.lock(id).filter(|lock| lock.owner.value().is_none() && lock.held.get() != Some(false))?;
-        let set = self
-            .inspection
-            .lock_calls
-            .iter()
-            .filter(|call| !call.waits && call.variable == lock.variable.unwrap_or(lock.object));
-        let mut by_code: Vec<(i32, Option<String>)> =
-            set.map(|call| (call.lwp, call.line.as_ref().map(|line| escape(&line.to_string())))).collect();
+        let mut set: Vec<&LockCall> = self.inspection.lock_calls.iter().collect();
+        set.retain(|call| !call.waits && call.variable == lock.variable.unwrap_or(lock.object));
+        // A thread in another branch of the same function can have set it only before.
+        if set.iter().any(|call| call.leads) {
+            set.retain(|call| call.leads);
+        }
+        let line = |call: &LockCall| call.line.as_ref().map(|line| escape(&line.to_string()));
+        let mut by_code: Vec<(i32, Option<String>)> = set.into_iter().map(|call| (call.lwp, line(call))).collect();
         by_code.sort_unstable();
         by_code.dedup_by_key(|(lwp, _)| *lwp);
         if !by_code.is_empty() {
@@ -380,7 +382,11 @@ impl Teller<'_> {
     pub(super) fn probably_holds_itself(&self, verdict: &Verdict) -> Option<(i32, String)> {
         verdict.core.iter().find_map(|node| {
             let probable = self.probable(*node).filter(|probable| probable.lwps.len() == 1)?;
-            let lwp = self.waiters(verdict, *node).into_iter().find(|lwp| *lwp == probable.lwps[0])?;
+            let waits = |lwp: &i32| self.inspection.waits_for.graph.waits_for(Node::Thread(*lwp)).any(|of| of == *node);
+            // A thread that may still continue is no part of the verdict, only held up.
+            let lwp = probable.lwps[0];
+            let is_there = self.waiting(verdict).contains(&lwp) || verdict.held_up.contains(&lwp);
+            let lwp = Some(lwp).filter(|lwp| is_there && waits(lwp))?;
             Some((lwp, self.lock(*node)?))
         })
     }
