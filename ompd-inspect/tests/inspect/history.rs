@@ -4,6 +4,7 @@ use serde_json::Value;
 use test_programs::{Case, Env, HANGS, Launch, Opt, Running, Runtime, Toolchain, build, built_by_cargo};
 
 use crate::common::{self, Schema};
+use crate::pages::on_terminal;
 
 /// A cycle of locks on libomp with the companion.
 fn recorded() -> Option<Running> {
@@ -33,9 +34,8 @@ fn shown(arguments: &[&str]) -> String {
 #[test]
 fn history_fits_a_terminal() {
     let Some(running) = recorded() else { return };
-    let pid = running.pid.to_string();
-    let one_by_one = shown(&[&pid]);
-    let by_time = shown(&["--by-time", "--last", "5", &pid]);
+    let one_by_one = on_terminal(80, &["history"], running.pid);
+    let by_time = on_terminal(80, &["history", "--by-time", "--last", "5"], running.pid);
     for text in [&one_by_one, &by_time] {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("wants lock") && text.contains("lock_cycle.c:"), "{text}");

@@ -9,7 +9,7 @@ use nix::pty::{OpenptyResult, Winsize, openpty};
 use test_programs::{Env, HANGS, Launch, Opt, Running, Runtime, Toolchain, build, combinations};
 
 /// What the command writes to a terminal of this width.
-fn on_terminal(columns: u16, view: &[&str], pid: i32) -> String {
+pub fn on_terminal(columns: u16, view: &[&str], pid: i32) -> String {
     let size = Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     let OpenptyResult { master, slave } = openpty(Some(&size), None).expect("a terminal");
     let mut command = command();

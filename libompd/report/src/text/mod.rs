@@ -296,9 +296,13 @@ impl Page {
             return self.records(header, rows);
         }
         let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(self.width);
-        table.set_header(header.iter().copied());
-        let least = least_widths(header, &rows, usize::from(self.width));
+        table.load_style(presets::NOTHING).set_header(header.iter().copied());
+        // Programs that read a table from a pipe or a file get a line for each row.
+        let mut least = Vec::new();
+        if self.is_terminal {
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(self.width);
+            least = least_widths(header, &rows, usize::from(self.width));
+        }
         for row in rows {
             table.add_row(row);
         }
