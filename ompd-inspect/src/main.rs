@@ -43,7 +43,8 @@ use output::{Failure, redacted};
 const PAGE_WIDTH: u16 = 120;
 
 fn main() -> ExitCode {
-    let cli = Cli::from_arg_matches(&args::command_line().get_matches()).unwrap_or_else(|error| error.exit());
+    let matches = args::command_line().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let color = match cli.options.color {
         Color::Auto => ColorChoice::Auto,
         Color::Always => ColorChoice::Always,
@@ -56,7 +57,7 @@ fn main() -> ExitCode {
     if let Some(Command::Run(args)) = command {
         return ExitCode::from(run::run(args, &cli.options, color));
     }
-    match inspect(&cli, color) {
+    match args::refuse(&matches).and_then(|()| inspect(&cli, color)) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
             let mut err = AutoStream::new(io::stderr(), color);

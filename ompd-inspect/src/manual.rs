@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use clap::Command;
 use clap::builder::Resettable;
+use clap::{Command, ValueEnum};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use ompd_report::escape::escape;
@@ -51,21 +51,42 @@ fn script(shell: Shell) -> String {
     if shell == Shell::Bash { without_placeholders(&script) } else { script }
 }
 
-/// The completions for bash without the words that stand for arguments (`[PID|CORE]...`), which it would offer as they are. Without a
-/// word that fits, bash offers files.
+/// The completions for bash without the words that stand for arguments (`[PID|CORE]...`), which it would offer as they are. Where an
+/// argument is a file, options are offered behind a `-` only: without a word that fits, bash offers files.
 fn without_placeholders(script: &str) -> String {
+    const FILES: [&str; 3] = ["CORE", "FILE", "PROGRAM"];
     let mut out = String::with_capacity(script.len());
+    let (mut takes_files, mut is_behind_values) = (false, false);
     for line in script.split_inclusive('\n') {
-        match line.trim_start().strip_prefix("opts=\"").and_then(|words| words.trim_end().strip_suffix('"')) {
-            Some(words) => {
-                let kept: Vec<&str> = words.split(' ').filter(|word| !word.starts_with(['[', '<'])).collect();
-                let indent = &line[..line.len() - line.trim_start().len()];
-                out.push_str(&format!("{indent}opts=\"{}\"\n", kept.join(" ")));
+        let text = line.trim_start();
+        let indent = &line[..line.len() - text.len()];
+        if let Some(words) = text.strip_prefix("opts=\"").and_then(|words| words.trim_end().strip_suffix('"')) {
+            let (placeholders, kept): (Vec<&str>, Vec<&str>) =
+                words.split(' ').partition(|word| word.starts_with(['[', '<']));
+            let files = placeholders.iter().any(|word| FILES.iter().any(|file| word.contains(file)));
+            // Beside commands, files are offered where no command fits.
+            takes_files = files && !kept.contains(&"threads");
+            let mut words = kept.join(" ");
+            if placeholders.contains(&"<SHELL>") {
+                words.push_str(&shells());
             }
-            None => out.push_str(line),
+            out.push_str(&format!("{indent}opts=\"{words}\"\n"));
+        } else if takes_files && text.starts_with("if [[ ${cur} == -* || ${COMP_CWORD} -eq ") {
+            out.push_str(&format!("{indent}if [[ ${{cur}} == -* ]] ; then\n"));
+        } else if takes_files && is_behind_values && text.starts_with("COMPREPLY=( $(compgen -W ") {
+            out.push_str(&format!("{indent}COMPREPLY=()\n"));
+        } else {
+            out.push_str(line);
         }
+        is_behind_values = text.trim_end() == "esac";
     }
     out
+}
+
+/// The names of all shells, each behind a blank.
+fn shells() -> String {
+    let names = Shell::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    names.map(|value| format!(" {}", value.get_name())).collect()
 }
 
 /// Writes `man1/ompd-inspect.1`, a page for each command, and `completions/` with a file for each of [`SHELLS`], as packages

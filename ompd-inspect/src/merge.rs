@@ -24,12 +24,6 @@ const BUFFER: usize = 1 << 18;
 /// # Errors
 /// Nothing could be read, or written.
 pub fn merge(args: &MergeArgs, options: &Options, color: ColorChoice) -> Result<u8, Failure> {
-    if options.redact {
-        return Err(Failure::with_remedy(
-            "merge has no option --redact",
-            "make the reports with it: ompd-inspect --redact --json PID > FILE",
-        ));
-    }
     let output = options.output()?;
     let mut all = Collected { files: (args.form.html && !options.json).then(BTreeMap::new), ..Collected::default() };
     let progress = Progress::of("reading reports");

@@ -125,8 +125,18 @@ fn bash_completes_commands_and_options() {
     assert_eq!(completed(&script, &["ompd-inspect", "--fail-on", "dea"]), ["deadlock"]);
     let commands = completed(&script, &["ompd-inspect", ""]);
     assert!(!commands.iter().any(|word| word == "job-node" || word == "manual"), "{commands:?}");
-    let all = completed(&script, &["ompd-inspect", "stacks", ""]);
-    assert!(!all.is_empty() && all.iter().all(|word| word.starts_with('-')), "{all:?}");
+    // Without a word, bash offers files.
+    for command in ["stacks", "history", "merge", "run"] {
+        assert_eq!(completed(&script, &["ompd-inspect", command, ""]), [""], "{command}");
+        let options = completed(&script, &["ompd-inspect", command, "-"]);
+        assert!(options.len() > 3 && options.iter().all(|word| word.starts_with('-')), "{command}: {options:?}");
+    }
+    assert_eq!(completed(&script, &["ompd-inspect", "completions", "z"]), ["zsh"]);
+    // No word stands for an argument.
+    for command in ["threads", "top", "job", "merge", "run", "completions"] {
+        let words = completed(&script, &["ompd-inspect", command, ""]);
+        assert!(!words.iter().any(|word| word.contains(['[', '<'])), "{command}: {words:?}");
+    }
 }
 
 #[test]
