@@ -2,15 +2,41 @@
 
 use std::ops::Range;
 
-/// Where in a page the blocks are whose first line begins so.
+use crate::Skip;
+
+/// Where in a page the blocks without a language are whose first line begins so.
 ///
 /// # Panics
 /// If a block has no end.
 pub fn blocks(page: &str, begin: &str) -> Vec<Range<usize>> {
-    const FENCE: &str = "```\n";
-    let begins = page.match_indices(FENCE).map(|(at, _)| at + FENCE.len());
-    let begins = begins.filter(|start| page[*start..].starts_with(begin));
-    begins.map(|start| start..start + page[start..].find(FENCE).expect("the end of the block")).collect()
+    const FENCE: &str = "```";
+    let mut found = Vec::new();
+    let (mut at, mut open) = (0, None);
+    for line in page.split_inclusive('\n') {
+        let end = at + line.len();
+        if let Some(language) = line.trim().strip_prefix(FENCE) {
+            open = match open {
+                None => Some((end, language.is_empty())),
+                Some((start, is_plain)) => {
+                    if is_plain && page[start..].starts_with(begin) {
+                        found.push(start..at);
+                    }
+                    None
+                }
+            };
+        }
+        at = end;
+    }
+    assert_eq!(open, None, "a block has no end");
+    found
+}
+
+/// The reason to skip a comparison with frames of the C library and of other libraries of Debian 12; `None` on that system.
+pub fn of_another_system() -> Option<Skip> {
+    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let has = |line: &str| release.lines().any(|other| other == line);
+    let is_same = has("ID=debian") && has("VERSION_ID=\"12\"");
+    (!is_same).then(|| Skip::because("a page shows libraries of Debian 12, and this is another system"))
 }
 
 /// Whether transcripts are to be written anew (`UPDATE_TRANSCRIPTS=1`), and not compared.
@@ -19,7 +45,7 @@ pub fn is_updated() -> bool {
 }
 
 /// The words of a report, without what differs from run to run and from machine to machine. That is ids of processes and threads,
-/// how many threads were stopped and how long, processors, addresses, and where the runtime is.
+/// how many threads were stopped and how long, processors, the time of day, addresses, and where the runtime is.
 pub fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text.split_whitespace().map(without_numbers).collect();
     if let Some(live) = words.iter().position(|word| word == "live,")
@@ -27,6 +53,10 @@ pub fn words(text: &str) -> Vec<String> {
             words[live..].windows(3).position(|three| three[1] == "OpenMP" && three[2].starts_with("thread"))
     {
         words.drain(live + 1..live + next);
+    }
+    // The same without "live,": in the live view.
+    while let Some(at) = words.windows(2).position(|two| two == ["stopped", "for"]) {
+        words.splice(at..words.len().min(at + 4), ["not".to_owned(), "stopped".to_owned()]);
     }
     for at in 1..words.len() {
         if words[at].starts_with("cpu") {
@@ -49,6 +79,13 @@ fn without_numbers(word: &str) -> String {
     if word.starts_with("0x") {
         return "ADDRESS".to_owned();
     }
+    if word.len() == "23:59:59".len() && word.split(':').filter(|part| part.len() == 2).count() == 3 {
+        return "TIME".to_owned();
+    }
+    // Where in a library without symbols.
+    if let Some((library, _)) = word.split_once("+0x") {
+        return format!("{library}+OFFSET");
+    }
     let mut out = String::new();
     for part in word.split_inclusive(|c: char| !c.is_ascii_digit()) {
         let digits = part.trim_end_matches(|c: char| !c.is_ascii_digit());
@@ -60,7 +97,7 @@ fn without_numbers(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::words;
+    use super::{blocks, words};
 
     #[test]
     fn what_differs_from_run_to_run_is_left_out() {
@@ -70,5 +107,17 @@ mod tests {
         assert_eq!(words(&one.replace("24578", "777")), words(&two.replace("Process 7", "Process 999")));
         assert_ne!(words("threads 0-2 wait (hang.c:24)"), words("threads 0-2 wait (hang.c:25)"));
         assert_eq!(words("id 24582)"), words("id\n  8123456)"));
+        assert_eq!(words("top 09:02:59 UTC"), words("top 23:59:01 UTC"));
+        assert_ne!(words("top 09:02:59 UTC"), words("top 23:59 UTC"));
+        assert_eq!(words("libffi.so.8+0x6f7a"), words("libffi.so.8+0x1"));
+        assert_eq!(words("1 hang: 4 threads, not stopped\n  x"), words("1 hang: 4 threads, stopped for 2.0 ms\n  x"));
+    }
+
+    #[test]
+    fn blocks_without_a_language_are_found() {
+        let page = "```sh\n$ no\n```\n$ no\n```\n$ yes\n```\n\n```\nother\n```\n";
+        let texts: Vec<&str> = blocks(page, "$ ").into_iter().map(|place| &page[place]).collect();
+        assert_eq!(texts, ["$ yes\n"]);
+        assert_eq!(blocks(page, "").len(), 2);
     }
 }

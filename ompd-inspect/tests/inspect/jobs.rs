@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use test_programs::Skip;
+use test_programs::transcripts::of_another_system;
 
 use crate::common::{command, run, texts};
 use crate::top::Screen;
+use crate::transcripts;
 
 const RANKS: usize = 4;
 /// The rank that the others wait for.
@@ -162,6 +164,9 @@ fn one_rank_differs(library: &str) {
                 files.iter().flat_map(|file| std::fs::read(file).expect("a report")).chain(flat.clone()).collect();
             assert_eq!(from_standard_input(&whole), flat);
             every_form_has_the_culprit(&files, culprit);
+            if library == "openmpi" {
+                tree_of_the_page_is_current(&args);
+            }
             again_and_again(&job);
             let known = if library == "openmpi" { "Open MPI" } else { "MPICH" };
             for file in &files {
@@ -269,6 +274,18 @@ fn every_form_has_the_culprit(files: &[String], culprit: i32) {
         let nodes = dot.lines().filter(|line| line.contains(" [label=") && !line.contains(" -> ")).count();
         assert_eq!(svg.matches("class=\"node\"").count(), nodes, "{svg}");
     }
+}
+
+/// The page shows the same job.
+fn tree_of_the_page_is_current(args: &[&str]) {
+    if let Some(skip) = of_another_system() {
+        return skip.show();
+    }
+    let (printed, error, status) = texts(&run(&[&["merge", "--tree"], &args[1..]].concat()));
+    assert_eq!((error.as_str(), status), ("", 0), "{printed}");
+    let host = nix::unistd::gethostname().expect("the name of the host");
+    let printed = printed.replacen(&format!(" on {},", host.display()), " on n1,", 1);
+    transcripts::check("docs/jobs.md", "merge --tree", "*.json", &printed, false);
 }
 
 #[test]

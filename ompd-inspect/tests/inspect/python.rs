@@ -9,7 +9,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use test_programs::transcripts::of_another_system;
 use test_programs::{Skip, await_all_blocked, mapped_files};
+
+use crate::transcripts;
 
 /// Members of every region; the script says so too.
 const TEAM: u64 = 3;
@@ -242,4 +245,105 @@ fn the_child_hangs_in_faiss() {
 #[test]
 fn the_child_hangs_in_scikit_learn() {
     hangs_in("sklearn");
+}
+
+/// The page whose program and reports are compared.
+const PAGE: &str = "docs/python.md";
+
+/// Python executes it at its start. Any process may inspect this one and its children, which end with it. It forks when all other
+/// threads sleep: until then, they may still be on their way to where they wait for the next region.
+const SITE: &str = "\
+import ctypes, os, threading
+def allow():
+    PR_SET_PDEATHSIG, PR_SET_PTRACER, SIGKILL = 1, 0x59616D61, 9
+    ctypes.CDLL(None).prctl(PR_SET_PTRACER, -1, 0, 0, 0)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
+def sleeps(task):
+    with open(f'/proc/self/task/{task}/stat') as stat:
+        return stat.read().rpartition(')')[2].split()[0] == 'S'
+def settle():
+    others = set(os.listdir('/proc/self/task')) - {str(threading.get_native_id())}
+    while not all(map(sleeps, others)):
+        os.sched_yield()
+allow()
+os.register_at_fork(before=settle, after_in_child=allow)
+";
+
+/// Ends the process with the test. The kernel then ends its child.
+struct Clusters(Child);
+
+impl Drop for Clusters {
+    fn drop(&mut self) {
+        // Both fail only when it was reaped already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts the program of the page. Its child hangs some time later.
+fn start_clusters(directory: &Path) -> Result<Clusters, Skip> {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let interpreter = home.join("test-programs/runtimes/venv/bin/python");
+    if !interpreter.is_file() {
+        return Err(Skip::because("no Python with wheels; \"ci/fetch python\" gets it"));
+    }
+    if let Some(skip) = of_another_system() {
+        return Err(skip);
+    }
+    let asked = "import sys, sklearn; print(sys.version_info[:3], sklearn.__version__)";
+    let versions = Command::new(&interpreter).args(["-c", asked]).output().expect("Python runs").stdout;
+    if versions != b"(3, 11, 7) 1.9.1\n" {
+        let versions = String::from_utf8_lossy(&versions);
+        return Err(Skip::because(format!("the page shows CPython 3.11.7 and scikit-learn 1.9.1, here: {versions}")));
+    }
+    let page = std::fs::read_to_string(home.join(PAGE)).expect(PAGE);
+    let (_, rest) = page.split_once("```python\n").expect("a program");
+    let (program, _) = rest.split_once("```").expect("the end of the program");
+    std::fs::write(directory.join("clusters.py"), program).expect("it is written");
+    std::fs::write(directory.join("sitecustomize.py"), SITE).expect("it is written");
+    let mut command = Command::new(interpreter);
+    for (name, _) in std::env::vars_os() {
+        if ["OMP_", "GOMP_", "LD_", "PYTHON"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+            command.env_remove(&name);
+        }
+    }
+    // The library for matrices would have a thread for each processor.
+    command.env("OMP_NUM_THREADS", "4").env("OPENBLAS_NUM_THREADS", "1");
+    command.env("PYTHONPATH", directory).current_dir(directory);
+    Ok(Clusters(command.arg("clusters.py").stdin(Stdio::null()).spawn().expect("Python starts")))
+}
+
+#[test]
+fn reports_of_the_page_are_current() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let parent = match start_clusters(directory.path()) {
+        Ok(parent) => parent,
+        Err(skip) => return skip.show(),
+    };
+    let own = i32::try_from(parent.0.id()).expect("a process id");
+    // The first use of the library may start a program that asks for the processors.
+    let is_child = |pid: i32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.windows(b"clusters.py".len()).any(|part| part == b"clusters.py")
+    };
+    let child = loop {
+        let all = ompd_process::live::listing::descendants(Path::new("/proc"), own);
+        let child = all.iter().map(|process| process.pid).find(|pid| is_child(*pid));
+        // It says nothing before it hangs.
+        if let Some(child) = child.filter(|child| await_all_blocked(*child, 1, false).is_ok())
+            && common::texts(&common::run(&[&child.to_string()])).0.starts_with("DEADLOCK")
+        {
+            break child.to_string();
+        }
+        assert!(
+            ompd_process::live::listing::processes(Path::new("/proc"))
+                .is_ok_and(|all| all.iter().any(|p| p.pid == own))
+        );
+        std::thread::yield_now();
+    };
+    for (arguments, is_part) in [(&["stacks"][..], false), (&[], true)] {
+        let (printed, error, status) = common::texts(&common::run(&[arguments, &[&child]].concat()));
+        assert_eq!((error.as_str(), status), ("", 0), "{printed}");
+        transcripts::check_nth(PAGE, (&arguments.concat(), 0), &child, &printed, is_part);
+    }
 }

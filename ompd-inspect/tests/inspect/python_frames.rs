@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 use test_programs::python::{Script, interpreters, peer};
+use test_programs::transcripts::of_another_system;
 use test_programs::{Runtime, Skip};
 
-use crate::common;
+use crate::{common, transcripts};
 
 /// A function's name, file and line.
 type Frame = (String, String, u64);
@@ -202,19 +204,53 @@ fn pystack_shows_the_same_functions() {
     agrees_with("pystack", pystack);
 }
 
+/// A process whose main thread holds the interpreter lock, when its other threads wait for it.
+fn holding(interpreter: &Path) -> Script {
+    let script = Script::start(interpreter, "gil.py", Path::new("/"));
+    let waiters = script.truth["waiters"].as_array().expect("threads");
+    // They have returned from read(), which needs no lock, and sleep until they have it.
+    let futex = |lwp: &Value| {
+        let call = std::fs::read_to_string(format!("/proc/{}/task/{lwp}/syscall", script.pid)).expect("the call");
+        call.split(' ').next() == Some(&nix::libc::SYS_futex.to_string())
+    };
+    while !waiters.iter().all(futex) {
+        std::thread::yield_now();
+    }
+    script
+}
+
+/// The page shows a Python with debug information.
+#[test]
+fn stacks_of_the_page_are_current() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let shown = |interpreter: PathBuf| {
+        // The report names what has the other end of the pipe that Python reads: not this test.
+        let reader = directory.path().join("reader");
+        let text = format!("#!/bin/sh\ncat | exec {} \"$@\"\n", interpreter.display());
+        std::fs::write(&reader, text).expect("a script");
+        std::fs::set_permissions(&reader, std::fs::Permissions::from_mode(0o700)).expect("it can be executed");
+        let script = holding(&reader);
+        let pid = script.pid.to_string();
+        let (printed, error, status) = common::texts(&common::run(&["stacks", &pid]));
+        assert_eq!((error.as_str(), status), ("", 1), "{printed}");
+        script.finish();
+        printed.contains(" callproc.c:").then_some((pid, printed))
+    };
+    let found = interpreters(11).unwrap_or_default().into_iter().find_map(shown);
+    let Some((pid, printed)) = found else {
+        return Skip::because("no CPython 3.11 with debug information, which docs/python.md shows").show();
+    };
+    if let Some(skip) = of_another_system() {
+        return skip.show();
+    }
+    transcripts::check_nth("docs/python.md", ("stacks", 1), &pid, &printed, false);
+}
+
 #[test]
 fn who_waits_for_the_interpreter_lock_is_shown() {
     for interpreter in (8..=14).filter_map(|minor| interpreters(minor).map_err(|skip| skip.show()).ok()).flatten() {
-        let script = Script::start(&interpreter, "gil.py", Path::new("/"));
+        let script = holding(&interpreter);
         let (holder, waiters) = (&script.truth["holder"], script.truth["waiters"].as_array().expect("threads"));
-        // They have returned from read(), which needs no lock, and sleep until they have it.
-        let futex = |lwp: &Value| {
-            let call = std::fs::read_to_string(format!("/proc/{}/task/{lwp}/syscall", script.pid)).expect("the call");
-            call.split(' ').next() == Some(&nix::libc::SYS_futex.to_string())
-        };
-        while !waiters.iter().all(futex) {
-            std::thread::yield_now();
-        }
         let pid = script.pid.to_string();
         let (report, _) = common::json(&[&pid]);
         let mut waiting = waiters.clone();

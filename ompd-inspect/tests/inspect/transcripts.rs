@@ -1,5 +1,6 @@
 //! What the documentation shows as output of the command is what the command prints. `UPDATE_TRANSCRIPTS=1` writes it anew.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,19 +10,30 @@ use test_programs::{Env, Launch, Opt, Runtime, Toolchain, build};
 
 use crate::common::{bounded, command, texts};
 
-/// Transcripts whose output is another at each run, or needs what not every machine has, and what checks them instead.
-const ELSEWHERE: [(&str, &str, &str); 3] = [
-    ("docs/top.md", "top --count 1", "times and order differ at each refresh: top.rs"),
-    ("docs/python.md", "stacks", "wheels and a Python with debug information: python.rs, python_frames.rs"),
-    ("docs/jobs.md", "merge --tree", "libraries of the system: jobs.rs"),
+/// Those of the program of the demonstration: file and arguments.
+const OF_THE_DEMO: [(&str, &str); 4] = [
+    ("docs/guide/hang.md", ""),
+    ("docs/guide/hang.md", "stacks"),
+    ("docs/guide/report.md", "threads"),
+    ("docs/top.md", "top --count 2"),
 ];
 
-/// Those of the program of the demonstration: file and arguments.
-const OF_THE_DEMO: [(&str, &str); 3] =
-    [("docs/guide/hang.md", ""), ("docs/guide/hang.md", "stacks"), ("docs/guide/report.md", "threads")];
+/// Those that other tests check with [`check`] or [`check_nth`], and how many of these arguments a page has.
+const BY_OTHERS: [(&str, &str, usize); 5] = [
+    ("README.md", "job", 1),
+    ("docs/jobs.md", "job", 1),
+    ("docs/jobs.md", "merge --tree", 1),
+    ("docs/python.md", "stacks", 2),
+    ("docs/python.md", "", 1),
+];
 
-/// Those that other tests check with [`check`].
-const BY_OTHERS: [(&str, &str); 2] = [("docs/jobs.md", "job"), ("README.md", "job")];
+/// What sessions of debuggers begin with, which the tests of the plugins check.
+const SESSIONS: [(&str, &str); 4] = [
+    ("docs/gdb-plugin.md", "(gdb) "),
+    ("docs/lldb-plugin.md", "(lldb) "),
+    ("docs/editors.md", "gdb 16\n"),
+    ("docs/editors.md", "LLDB 19\n"),
+];
 
 fn path(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file)
@@ -50,11 +62,19 @@ fn transcripts(page: &str) -> Vec<Transcript> {
 /// `is_part`, the page shows the first lines.
 pub fn check(file: &str, arguments: &str, target: &str, printed: &str, is_part: bool) {
     let page = fs::read_to_string(path(file)).expect(file);
+    let count = transcripts(&page).iter().filter(|transcript| transcript.arguments == arguments).count();
+    assert_eq!(count, 1, "{file}: `{arguments}`");
+    check_nth(file, (arguments, 0), target, printed, is_part);
+}
+
+/// As [`check`], for one of several transcripts with the same arguments, counted from 0.
+pub fn check_nth(file: &str, (arguments, nth): (&str, usize), target: &str, printed: &str, is_part: bool) {
+    let page = fs::read_to_string(path(file)).expect(file);
     let mut found = transcripts(&page).into_iter().filter(|transcript| transcript.arguments == arguments);
-    let (Some(shown), None) = (found.next(), found.next()) else { panic!("{file}: not one `{arguments}`") };
+    let shown = found.nth(nth).unwrap_or_else(|| panic!("{file}: no `{arguments}` with number {nth}"));
     let printed: String = match is_part {
         true => printed.split_inclusive('\n').take(shown.output.lines().count()).collect(),
-        false => printed.to_owned(),
+        false => format!("{}\n", printed.trim_end()),
     };
     if is_updated() {
         let command = ["ompd-inspect", arguments, target].into_iter().filter(|word| !word.is_empty());
@@ -117,28 +137,54 @@ fn text_of(svg: &str) -> String {
     texts.collect()
 }
 
+/// Blocks of a page that have no language and begin with nothing that a test compares.
+fn unchecked(file: &str, page: &str) -> Vec<String> {
+    let outputs = blocks(page, "").into_iter().map(|place| &page[place]);
+    let is_session = |block: &str| SESSIONS.iter().any(|(of, begin)| *of == file && block.starts_with(begin));
+    let others = outputs.filter(|block| !block.starts_with("$ ompd-inspect ") && !is_session(block));
+    let lines = others.map(|block| format!("{file}: {}", block.lines().next().unwrap_or_default()));
+    lines.chain(unchecked_commands(file, page)).collect()
+}
+
+/// Transcripts of the command that no test checks.
+fn unchecked_commands(file: &str, page: &str) -> Vec<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for transcript in transcripts(page) {
+        *counts.entry(transcript.arguments).or_default() += 1;
+    }
+    let is_checked = |arguments: &str, count: usize| {
+        OF_THE_DEMO.iter().any(|(of, those)| (*of, *those, 1) == (file, arguments, count))
+            || BY_OTHERS.contains(&(file, arguments, count))
+    };
+    let unchecked = counts.into_iter().filter(|(arguments, count)| !is_checked(arguments, *count));
+    unchecked.map(|(arguments, count)| format!("{file}: {count} of `{arguments}`")).collect()
+}
+
+/// A block that shows output has no language, and a test compares it with a run. Any other block names its language.
 #[test]
-fn every_transcript_is_checked() {
+fn every_block_of_output_is_checked() {
     let root = path(".");
-    let mut pages = vec![root.join("README.md")];
-    for folder in ["docs", "docs/guide", "docs/internals"] {
+    let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("SECURITY.md")];
+    for folder in ["docs", "docs/guide", "docs/internals", "debugger-plugin/openmp_core"] {
         let files = fs::read_dir(root.join(folder)).expect(folder).map(|entry| entry.expect("a file").path());
         pages.extend(files.filter(|file| file.extension().is_some_and(|extension| extension == "md")));
     }
-    let mut unchecked = Vec::new();
+    let mut wrong = Vec::new();
     let mut count = 0;
     for page in pages {
         let file = page.strip_prefix(&root).expect("a page below the root").to_str().expect("a plain path").to_owned();
-        for transcript in transcripts(&fs::read_to_string(&page).expect("a page")) {
-            count += 1;
-            let is = |of: &str, arguments: &str| of == file && arguments == transcript.arguments;
-            let is_checked = OF_THE_DEMO.iter().any(|(of, arguments)| is(of, arguments))
-                || BY_OTHERS.iter().any(|(of, arguments)| is(of, arguments))
-                || ELSEWHERE.iter().any(|(of, arguments, _)| is(of, arguments));
-            if !is_checked {
-                unchecked.push(format!("{file}: {}", transcript.arguments));
-            }
-        }
+        let text = fs::read_to_string(&page).expect("a page");
+        count += transcripts(&text).len();
+        wrong.extend(unchecked(&file, &text));
     }
-    assert!(count >= OF_THE_DEMO.len() && unchecked.is_empty(), "{count}: {unchecked:?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let known = OF_THE_DEMO.len() + BY_OTHERS.iter().map(|(.., count)| count).sum::<usize>();
+    assert_eq!(count, known, "transcripts of the command");
+}
+
+#[test]
+fn output_that_no_test_compares_is_found() {
+    let page = "# A page\n\n```sh\nompd-inspect 1\n```\n\n```\nDEADLOCK  of nobody\n```\n\n```\n$ ompd-inspect waits 1\nx\n```\n";
+    assert_eq!(unchecked("docs/top.md", page), ["docs/top.md: DEADLOCK  of nobody", "docs/top.md: 1 of `waits`"]);
+    assert_eq!(unchecked("docs/top.md", "```\n$ ompd-inspect top --count 2 1\nx\n```\n"), [""; 0]);
 }
