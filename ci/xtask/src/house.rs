@@ -750,6 +750,49 @@ fn links_and_names_of_files_in_pages_lead_somewhere() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// Messages in the first column of the tables under `message` that no source has. What differs from one to the next stands in them as a
+/// capital letter, `NAME`, `DIR` or an ellipsis.
+fn missing_messages(page: &str, sources: &str) -> Vec<String> {
+    /// A shorter part says nothing.
+    const LEAST: usize = 4;
+    let mut missing = Vec::new();
+    let mut is_of_messages = false;
+    for row in page.lines().map(|line| line.strip_prefix('|').and_then(|row| row.split('|').next()).map(str::trim)) {
+        is_of_messages = row.is_some_and(|cell| is_of_messages || cell == "message");
+        let message = row.filter(|_| is_of_messages).and_then(|cell| cell.strip_prefix('`')?.strip_suffix('`'));
+        let Some(message) = message else { continue };
+        let is_open = |word: &&str| ["N", "M", "T", "NAME", "DIR", "…"].contains(word);
+        let words: Vec<&str> = message.split(' ').collect();
+        let parts = words.split(is_open).map(|part| part.join(" "));
+        let lost = parts.filter(|part| part.len() >= LEAST && !sources.contains(part.as_str()));
+        missing.extend(lost.map(|part| format!("{message}: no source says `{part}`")));
+    }
+    missing
+}
+
+#[test]
+fn messages_of_the_troubleshooting_page_are_in_the_sources() {
+    let mut all = String::new();
+    for (folder, extension) in [("libompd", "rs"), ("ompd-inspect/src", "rs"), ("debugger-plugin", "py")] {
+        for file in with_extension(&root().join(folder), extension) {
+            // A text may continue on the next line.
+            let lines = read(&file).replace("\\\n", "\n");
+            all.extend(lines.split_whitespace().flat_map(|word| [word, " "]));
+        }
+    }
+    let page = read(&root().join("docs/troubleshooting.md"));
+    assert!(page.contains("| `there is no process N` |"), "the page has no messages");
+    let missing = missing_messages(&page, &all);
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+#[test]
+fn a_message_that_no_source_has_is_found() {
+    let page = "| message | fix |\n|---|---|\n| `process N has ended` | x |\n| plain | x |\n\n| other |\n| `gone` |\n";
+    assert_eq!(missing_messages(page, "process {} has ended"), [""; 0]);
+    assert_eq!(missing_messages(page, "process {} ended").len(), 1);
+}
+
 #[test]
 fn a_broken_link_is_found() {
     let file = root().join("docs/x.md");
