@@ -8,8 +8,8 @@ use crate::{Target, TargetExt};
 
 /// Of an environment that is larger nothing is read.
 pub(crate) const MAX_BYTES: u64 = 4 << 20;
-/// Variables beyond this many are not believed to be there.
-const MAX_VARIABLES: usize = 1 << 16;
+/// Arguments and variables beyond this many are not believed to be there.
+const MAX_POINTERS: usize = 1 << 17;
 /// Bytes below the start's random bytes that are searched for the auxiliary vector. The vector has twenty-odd pairs of
 /// words, as a rule (`create_elf_tables` in the kernel's fs/binfmt_elf.c).
 const VECTOR_WINDOW: u64 = 2048;
@@ -86,19 +86,20 @@ impl Environment {
 /// The environment of a process in a core, from the stack it was started on. `auxv` is an entry of the auxiliary vector as the
 /// core notes it.
 ///
-/// The kernel has put on that stack, upwards: pointers to the arguments, NULL, pointers to the variables, NULL, the
-/// auxiliary vector. Random bytes and the strings follow. The last string is the name of the file that was executed.
+/// The kernel has put on that stack, upwards: the number of arguments, pointers to them, NULL, pointers to the variables, NULL, the
+/// auxiliary vector. Random bytes and the strings follow. The last string is the name of the file that was executed. A program
+/// that changes its environment writes over pointers to variables (`setenv`, `unsetenv`), and leaves the strings.
 pub(crate) fn from_stack(target: &dyn Target, auxv: impl Fn(u64) -> Option<u64>) -> Environment {
     const WHY: &str = "the stack it was put on is not in the core, or not as the kernel leaves it";
     let (Some(random), Some(name)) = (auxv(AT_RANDOM), auxv(AT_EXECFN)) else { return Environment::unknown(WHY) };
-    match pointers(target, random, name, &auxv).and_then(|all| strings(target, &all, name)) {
+    match start(target, random, name, &auxv).and_then(|start| strings(target, start, name)) {
         Some(bytes) => Environment::parse(&bytes),
         None => Environment::unknown(WHY),
     }
 }
 
-/// Addresses of the variables' strings, in order.
-fn pointers(target: &dyn Target, random: u64, name: u64, auxv: impl Fn(u64) -> Option<u64>) -> Option<Vec<u64>> {
+/// The address of the last argument.
+fn start(target: &dyn Target, random: u64, name: u64, auxv: impl Fn(u64) -> Option<u64>) -> Option<u64> {
     let arch = target.arch();
     let width = u64::from(arch.pointer_bytes);
     let words = |end: u64, bytes: u64| -> Option<Vec<u64>> {
@@ -120,31 +121,35 @@ fn pointers(target: &dyn Target, random: u64, name: u64, auxv: impl Fn(u64) -> O
     if words(vector, width)? != [0] {
         return None;
     }
-    let mut found = Vec::new();
+    // The first number that counts the pointers above it, up to a NULL, is that of the arguments.
+    let (mut pointers, mut last, mut seen) = (0, 0, 0);
     loop {
         // A page at a time, for the stack may end just below.
         let step = if end % PAGE == 0 { PAGE } else { end % PAGE };
         for word in words(end, step)?.into_iter().rev() {
-            if word == 0 {
-                found.reverse();
-                return Some(found);
-            }
-            // Strings are above the pointers to them, and below the file's name.
-            if found.len() == MAX_VARIABLES || !(vector..name).contains(&word) {
+            if seen == MAX_POINTERS {
                 return None;
             }
-            found.push(word);
+            seen += 1;
+            if word == 0 {
+                (pointers, last) = (0, 0);
+            } else if word == pointers {
+                return (vector..name).contains(&last).then_some(last);
+            } else {
+                // Arguments may be in another order than their strings (getopt(3)).
+                (pointers, last) = (pointers + 1, word.max(last));
+            }
         }
         end = end.checked_sub(step)?;
     }
 }
 
-/// The strings themselves: they lie one behind the other, up to the name of the file.
-fn strings(target: &dyn Target, pointers: &[u64], name: u64) -> Option<Vec<u8>> {
-    let Some(start) = pointers.first() else { return Some(Vec::new()) };
-    let ordered = pointers.windows(2).all(|pair| pair[0] < pair[1]);
-    let length = name.checked_sub(*start).filter(|length| *length <= MAX_BYTES.min(MAX_READ))?;
-    ordered.then(|| target.read_vec(Addr(*start), length).ok())?
+/// The strings of the variables: they lie one behind the other, from the last argument up to the name of the file.
+fn strings(target: &dyn Target, argument: u64, name: u64) -> Option<Vec<u8>> {
+    let length = name.checked_sub(argument).filter(|length| *length <= MAX_BYTES.min(MAX_READ))?;
+    let bytes = target.read_vec(Addr(argument), length).ok()?;
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    Some(bytes[end + 1..].to_vec())
 }
 
 #[cfg(test)]

@@ -68,6 +68,11 @@ impl Start {
                 break;
             }
         }
+        // For each variable that the program has removed there is one NULL more.
+        while memory.word(at, arch)? == 0 {
+            left = left.checked_sub(1)?;
+            at = at.checked_add(width)?;
+        }
         let mut vector = Vec::new();
         for _ in 0..MAX_ENTRIES {
             announce(memory, at, 2 * width);

@@ -52,6 +52,22 @@ fn debugged(holder: Holder, anchors: &[&str]) -> Debugged<Holder> {
     debugged
 }
 
+/// `setenv` and `unsetenv` write over the pointers that the kernel has put on the stack.
+#[test]
+fn the_environment_on_the_stack_is_the_one_before_the_program_changed_it() {
+    let mut command = std::process::Command::new(support::subject());
+    command.args(["threads", "1"]).env_clear();
+    let variables = [("AFIRST", "1"), ("CHANGED", "first"), ("MIDDLE", ""), ("REMOVED", "2"), ("ZLAST", "a=b c")];
+    let subject = Subject::spawn(command.envs(variables));
+    let debugged = debugged(Holder::of(subject.pid(), &[]), &[]);
+    let environment = &debugged.process().environment;
+    for (name, value) in variables {
+        assert_eq!(environment.get(name), Ok(Some(value)), "{name}");
+    }
+    assert_eq!(environment.variables().len(), variables.len());
+    assert_eq!(*environment, debugged.debugger().live.process().environment);
+}
+
 #[test]
 fn modules_threads_and_environment_are_those_of_the_process() {
     let mut subject = Subject::start(&["threads", "5"]);

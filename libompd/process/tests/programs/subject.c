@@ -5,6 +5,8 @@
  * subject early-exit  as "threads 2", but the main thread has ended. Answers nothing.
  * subject stuck       a thread sleeps uninterruptibly until its vforked child is killed. Answers requests.
  *
+ * With the variable CHANGED it changes that and removes REMOVED, before all else.
+ *
  * Requests, one byte each on stdin: 'p' waits for progress of a worker, then answers "progress N";
  * 's' answers "signals N"; 'a' aborts; end of input ends the process. */
 #define _GNU_SOURCE
@@ -120,6 +122,9 @@ int main(int argc, char **argv) {
     pthread_t t;
     static pthread_t self;
     if (argc < 2) return 2;
+    if (getenv("CHANGED")) {
+        if (setenv("CHANGED", "later", 1) || unsetenv("REMOVED")) abort();
+    }
     for (size_t i = 0; i < sizeof known; i++) known[i] = (unsigned char)(i * 7 + 3);
     signal(SIGUSR1, count);
     signal(SIGRTMIN + 3, count);
