@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use ompd_inspection::{Inspection, Wanted, Watched, inspect, inspect_core};
+use ompd_inspection::{Inspection, Turns, Wanted, Watched, inspect, inspect_core};
 use ompd_process::{OpenError, OpenOptions};
 use ompd_report::json;
 use ompd_runtime::{DecodedCache, LayoutsFrom, Origin, decoded_cache};
@@ -85,6 +85,8 @@ pub struct Inspecting<'a> {
     locals: bool,
     /// Find out whether it hangs.
     verdicts: bool,
+    /// Turns of looks, if several processes are inspected at once.
+    turns: Option<Turns>,
     /// Those that reports have named, if something is taken out of them.
     directories: Mutex<BTreeSet<String>>,
 }
@@ -98,6 +100,7 @@ impl<'a> Inspecting<'a> {
             layouts: Layouts::new(options),
             locals,
             verdicts: verdicts || options.json || options.fail_on.is_some(),
+            turns: None,
             directories: Mutex::default(),
         }
     }
@@ -105,6 +108,11 @@ impl<'a> Inspecting<'a> {
     /// The same, with the code of all runtimes decoded.
     pub fn decoding(self) -> Inspecting<'a> {
         Inspecting { layouts: Layouts { anew: true, ..self.layouts }, ..self }
+    }
+
+    /// The same for several processes at once. So many of them are read at the same time.
+    pub fn taking_turns(self, count: usize) -> Inspecting<'a> {
+        Inspecting { turns: Some(Turns::of(count)), ..self }
     }
 
     /// The directories that the reports have named, if something is taken out of them.
@@ -132,6 +140,7 @@ impl<'a> Inspecting<'a> {
             verdicts: self.verdicts,
             samples: self.options.samples,
             interval: self.options.interval.unwrap_or(INTERVAL),
+            turns: self.turns.as_ref(),
         }
     }
 

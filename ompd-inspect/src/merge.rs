@@ -41,9 +41,9 @@ pub fn merge(args: &MergeArgs, options: &Options, color: ColorChoice) -> Result<
     let Collected { merged, count, files } = all;
     if count == 0 {
         let first = merged.failures.iter().next();
-        let first = first.map(|(failure, of)| format!("{}: {}", of.targets, failure.reason));
+        let first = first.map(|(failure, of)| format!("{of}: {}", escape(&failure.reason)));
         return Err(Failure::with_remedy(
-            format_args!("no report could be read: {}", escape(&first.unwrap_or_default())),
+            format_args!("no report could be read: {}", first.unwrap_or_default()),
             "make reports with ompd-inspect --json PID > FILE",
         ));
     }

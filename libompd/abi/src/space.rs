@@ -335,6 +335,7 @@ impl Space {
             verdicts: true,
             samples: 1,
             interval: Duration::ZERO,
+            turns: None,
         };
         inspect_held(&self.target, &self.runtimes, wanted, &self.cache)
     }

@@ -13,6 +13,7 @@ mod open;
 pub mod outside;
 pub mod progress;
 pub mod rank;
+mod turns;
 mod watch;
 mod watched;
 
@@ -36,6 +37,7 @@ use crate::progress::Progress;
 pub use leftovers::{Leftovers, leftovers};
 pub use look::{is_in_program, is_outside};
 pub use open::{nameless, open};
+pub use turns::Turns;
 pub use watched::Watched;
 
 /// A thread of the operating system.
@@ -143,6 +145,8 @@ pub struct Wanted<'a> {
     pub samples: u32,
     /// Time between two looks.
     pub interval: Duration,
+    /// Turns that looks at a live process take, if other processes are looked at meanwhile.
+    pub turns: Option<&'a Turns>,
 }
 
 /// Opens and reads the target: a number is a process, anything else a core file.

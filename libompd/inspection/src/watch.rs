@@ -13,6 +13,7 @@ use ompd_stack::{Cache, Stacks};
 
 use crate::look::Places;
 use crate::progress::{self, Moved, Progress};
+use crate::turns::Turns;
 use crate::{Inspection, Wanted, look};
 
 /// Time between two looks that the user did not ask for, in milliseconds; there is one look more than that. A stop interrupts the
@@ -95,6 +96,7 @@ pub(crate) struct Watch<'a> {
 impl<'a> Watch<'a> {
     /// Opens the process and finds its runtimes. It is not stopped yet.
     pub(crate) fn open(pid: i32, options: &OpenOptions, wanted: Wanted<'a>) -> Result<Watch<'a>, OpenError> {
+        let _turn = wanted.turns.map(Turns::take);
         let live = Live::open(pid, options)?;
         let runtimes = discover_by(&live, wanted.layouts);
         let places = Places::of(&live);
@@ -192,6 +194,7 @@ impl Watch<'_> {
         &mut self,
         stop: impl FnOnce(&mut Live) -> Result<(), OpenError>,
     ) -> Result<(Instant, Inspection), OpenError> {
+        let _turn = self.wanted.turns.map(Turns::take);
         let InVain { mut pause, mut stops } = match self.look_still()? {
             Ok(look) => return Ok(look),
             Err(in_vain) => in_vain,

@@ -58,7 +58,11 @@ pub fn expand(list: &str) -> Result<Vec<String>, NoHosts> {
 /// Whether a text can be the name of a host, `user@host` included. It is given to programs: an option it cannot be.
 pub fn is_host(name: &str) -> bool {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "._-:@%".contains(letter);
-    !name.is_empty() && name.len() <= 255 && !name.starts_with('-') && name.chars().all(fits)
+    let parts = name.split('@');
+    name.len() <= 255
+        && parts.clone().count() <= 2
+        && parts.clone().all(|part| !part.is_empty() && !part.starts_with('-'))
+        && name.chars().all(fits)
 }
 
 /// The parts between commas that stand in no brackets.
@@ -112,7 +116,23 @@ mod tests {
             "r08c1.x r08c2.x r09c1.x r09c2.x r10c1.x r10c2.x"
         );
         assert_eq!(expand("a,a,me@b").expect("hosts"), ["a", "me@b"]);
-        for wrong in ["", "a,", "-oProxyCommand=x", "n[1", "n]1[", "n[3-1]", "n[a]", "n[1-]", "a b", "n[[1]]", "a;b"] {
+        for wrong in [
+            "",
+            "a,",
+            "-oProxyCommand=x",
+            "n[1",
+            "n]1[",
+            "n[3-1]",
+            "n[a]",
+            "n[1-]",
+            "a b",
+            "n[[1]]",
+            "a;b",
+            "@a",
+            "me@",
+            "me@-oX",
+            "a@b@c",
+        ] {
             assert!(matches!(expand(wrong), Err(NoHosts::Name(_))), "{wrong}");
         }
         assert_eq!(expand("n[1-999999999]"), Err(NoHosts::TooMany));

@@ -188,14 +188,17 @@ pub struct Failure {
 /// Processes, cores and files that were not inspected or read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Targets {
-    /// As they were named.
+    /// Files, cores and hosts, as they were named.
     pub targets: Names,
+    /// Processes.
+    #[serde(skip_serializing_if = "Members::is_empty", default)]
+    pub processes: Members,
 }
 
 /// A process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
-    /// Its job; empty if its launcher gives none.
+    /// Its job; empty if its launcher gives none. Of a core that is no rank: the name of the core.
     pub job: String,
     /// Its rank.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -270,10 +273,19 @@ impl Merged {
         unite(&mut self.failures, other.failures, Targets::unite, MOST, || full("failures"));
     }
 
-    /// Adds that a process, core or file was not inspected or read.
+    /// Adds that a host, core or file was not inspected or read.
     pub fn add_failure(&mut self, target: &str, reason: &str) {
-        let failure = Failure { reason: plain(reason) };
-        let failures = BTreeMap::from([(failure, Targets { targets: Names::target(&plain::short(target)) })]);
+        let targets = Names::target(&plain::short(target));
+        self.add_failed(plain::without_name(target, reason), Targets { targets, ..Targets::default() });
+    }
+
+    /// Adds that a process was not inspected.
+    pub fn add_failed_process(&mut self, process: &Process, reason: &str) {
+        self.add_failed(plain(reason), Targets { processes: Members::one(process), ..Targets::default() });
+    }
+
+    fn add_failed(&mut self, reason: String, of: Targets) {
+        let failures = BTreeMap::from([(Failure { reason }, of)]);
         self.merge(Merged { failures, ..Merged::default() });
     }
 
@@ -307,6 +319,12 @@ fn unite<K: Ord, V: Default>(
 impl Targets {
     fn unite(&mut self, other: Targets) {
         self.targets.unite(other.targets);
+        self.processes.unite(other.processes);
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.targets.len().saturating_add(self.processes.len())
     }
 }
 

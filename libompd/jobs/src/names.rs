@@ -40,7 +40,9 @@ impl Names {
 
     fn split(name: &str, place: Range<usize>) -> Names {
         let (before, digits, after) = (&name[..place.start], &name[place.clone()], &name[place.end..]);
-        let number = digits.parse::<u64>().ok().filter(|_| digits.len() <= MOST_DIGITS);
+        // In a key, braces stand for the number.
+        let is_plain = digits.len() <= MOST_DIGITS && !name.contains(['{', '}']);
+        let number = digits.parse::<u64>().ok().filter(|_| is_plain);
         let (key, numbers) = match number {
             Some(number) if digits.starts_with('0') && digits.len() > 1 => {
                 (format!("{before}{{{}}}{after}", digits.len()), RankSet::one(number))
@@ -140,6 +142,9 @@ mod tests {
             all.unite(Names::target(name));
         }
         assert_eq!(all.to_string(), "core,out.d/rank[7-8].json,4711");
+        let mut all = Names::target("out{3}/rank7.json");
+        all.unite(Names::target("out{3}/rank8.json"));
+        assert_eq!(all.to_string(), "out{3}/rank7.json,out{3}/rank8.json");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 /// Letters of a text that are kept.
 pub(crate) const LETTERS: usize = 512;
+/// What stands for the name of a host.
+const HOST: &str = "HOST";
 
 /// The text without the ids and addresses of one process: `thread 0 (id 4711)` is `thread 0`. Offsets (`order_s+0x40`) are the same
 /// in all processes.
@@ -40,6 +42,38 @@ pub(crate) fn plain(text: &str) -> String {
     short(&out)
 }
 
+/// The reason without the name of its target: targets that differ in nothing else are one entry. In the reason of a host `HOST` stands
+/// for its name.
+pub(crate) fn without_name(target: &str, reason: &str) -> String {
+    let Some(host) = target.strip_prefix("host ") else {
+        return plain(reason.strip_prefix(target).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(reason));
+    };
+    let own = host.rsplit('@').next().unwrap_or(host);
+    let named = replaced(&replaced(reason, host), own);
+    // ClusterShell begins lines with it.
+    let lines: Vec<&str> = named.split("; ").map(|line| line.strip_prefix("HOST: ").unwrap_or(line)).collect();
+    plain(&lines.join("; "))
+}
+
+/// A text with another word in place of a name.
+fn replaced(text: &str, name: &str) -> String {
+    let is_part = |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || "-_".contains(letter));
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(name).filter(|_| name.len() > 1) {
+        let after = &rest[at + name.len()..];
+        let mut letters = after.chars();
+        // A dot ends a sentence, or begins a domain.
+        let next = letters.next();
+        let goes_on = is_part(next) || next == Some('.') && is_part(letters.next());
+        out.push_str(&rest[..at]);
+        let is_within = is_part(out.chars().next_back()) || out.ends_with('.') || goes_on;
+        out.push_str(if is_within { name } else { HOST });
+        rest = after;
+    }
+    out + rest
+}
+
 /// The letters that are kept.
 pub(crate) fn short(text: &str) -> String {
     cut(text, LETTERS)
@@ -55,7 +89,22 @@ pub(crate) fn cut(text: &str, letters: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{plain, without_name};
+
+    #[test]
+    fn reasons_of_hosts_and_files_differ_in_no_name() {
+        let of = |host: &str| {
+            let reason = format!("{host}: ssh: Could not resolve hostname {host}: Name or service not known");
+            without_name(&format!("host {host}"), &reason)
+        };
+        assert_eq!(of("n17"), "ssh: Could not resolve hostname HOST: Name or service not known");
+        assert_eq!(of("n17"), of("node-3.x.org"));
+        let key = without_name("host me@n1", "me@n1: Permission denied (publickey). n1.x, n10 and xn1 are others, n1.");
+        assert_eq!(key, "Permission denied (publickey). n1.x, n10 and xn1 are others, HOST.");
+        assert_eq!(without_name("a/core.7", "a/core.7: it is cut off"), "it is cut off");
+        assert_eq!(without_name("core", "core dumps are off"), "core dumps are off");
+        assert_eq!(without_name("host ", "no answer"), "no answer");
+    }
 
     #[test]
     fn ids_of_one_process_are_left_out() {

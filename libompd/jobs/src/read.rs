@@ -18,8 +18,10 @@ use crate::plain::{self, LETTERS, plain};
 const ONE: &str = "ompd-inspect/1";
 /// The format of a list of reports.
 const LIST: &str = "ompd-inspect-list/1";
-/// The name of the format stands within so many bytes: it is what documents begin with.
+/// Documents begin with the name of their format, which stands within so many bytes.
 const HEAD: usize = 128;
+/// What the report of a core has as its source.
+const CORE: &str = "core";
 /// Frames of a stack that are kept, from the outermost on.
 const FRAMES: usize = 128;
 /// Letters of the name of a job or host that are kept. Each entry has them.
@@ -37,9 +39,15 @@ pub enum ReadError {
     /// It does not begin as a document of JSON does.
     #[error("no report: this is no JSON document")]
     NoJson,
+    /// It is an array.
+    #[error("no report: it is an array of JSON; write its elements one after the other (jq -c '.[]')")]
+    Array,
     /// It is JSON of another kind.
     #[error("no report of a known format: {}", if .0.is_empty() { "it has no schema".to_owned() } else { format!("its schema is {:?}", .0) })]
     Schema(String),
+    /// Another version has made it.
+    #[error("its format is {0:?}: use the merge of the ompd-inspect that has made it")]
+    Version(String),
     /// It is a merged report with more in one entry than any has.
     #[error("no merged report: a text or stack in it is too long")]
     Long,
@@ -59,16 +67,18 @@ impl From<serde_json::Error> for ReadError {
 /// # Errors
 /// When it is no report.
 pub fn read(source: &str, text: &[u8]) -> Result<Merged, ReadError> {
-    let head = &text[..text.len().min(HEAD)];
-    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
-    if first.is_some_and(|byte| *byte != b'{') {
-        return Err(ReadError::NoJson);
+    match text.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'[') => return Err(ReadError::Array),
+        Some(b'{') | None => {}
+        Some(_) => return Err(ReadError::NoJson),
     }
-    if head.windows(SCHEMA.len()).any(|window| window == SCHEMA.as_bytes()) {
+    // Programs that sort the keys of a document put it further back.
+    let schema = match first_value(text) {
+        Some(schema) => Cow::Borrowed(schema),
+        None => serde_json::from_slice::<Kind<'_>>(text)?.schema,
+    };
+    if schema == SCHEMA {
         let read: Merged = serde_json::from_slice(text)?;
-        if read.schema != SCHEMA {
-            return Err(ReadError::Schema(plain::short(&read.schema)));
-        }
         if !fits(&read) {
             return Err(ReadError::Long);
         }
@@ -77,10 +87,18 @@ pub fn read(source: &str, text: &[u8]) -> Result<Merged, ReadError> {
         merged.merge(read);
         return Ok(merged);
     }
+    if schema != ONE && schema != LIST {
+        let is_ours = [ONE, LIST, SCHEMA].iter().any(|known| {
+            let (name, _) = known.split_once('/').unwrap_or_default();
+            schema.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
+        });
+        let schema = plain::short(&schema);
+        return Err(if is_ours { ReadError::Version(schema) } else { ReadError::Schema(schema) });
+    }
     let document: Document<'_> = serde_json::from_slice(text)?;
-    match &*document.schema {
+    match &*schema {
         ONE => Ok(one(source, &document)),
-        LIST => {
+        _ => {
             let mut all = Merged::default();
             for member in &document.processes {
                 match (&member.report, &member.refusal) {
@@ -94,8 +112,23 @@ pub fn read(source: &str, text: &[u8]) -> Result<Merged, ReadError> {
             }
             Ok(all)
         }
-        other => Err(ReadError::Schema(plain::short(other))),
     }
+}
+
+/// The value of the first key, if that is `schema`.
+fn first_value(text: &[u8]) -> Option<&str> {
+    let head = &text[..text.len().min(HEAD)];
+    let head = head.trim_ascii_start().strip_prefix(b"{")?.trim_ascii_start().strip_prefix(b"\"schema\"")?;
+    let value = head.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start().strip_prefix(b"\"")?;
+    let end = value.iter().position(|byte| *byte == b'"')?;
+    std::str::from_utf8(&value[..end]).ok().filter(|value| !value.contains('\\'))
+}
+
+/// Which format it has.
+#[derive(Deserialize)]
+struct Kind<'d> {
+    #[serde(borrow, default)]
+    schema: Cow<'d, str>,
 }
 
 /// True if no text or stack of a merged report is longer than those that are made of reports.
@@ -125,7 +158,10 @@ fn fits(merged: &Merged) -> bool {
         && merged.partners.iter().all(|(key, of)| short(&key.job) && short(&key.function) && members(of))
         && merged.motions.values().all(members)
         && merged.counters.iter().all(|(key, of)| short(&key.region) && extent(of))
-        && merged.failures.iter().all(|(key, of)| short(&key.reason) && of.targets.keys().all(short))
+        && merged
+            .failures
+            .iter()
+            .all(|(key, of)| short(&key.reason) && of.targets.keys().all(short) && members(&of.processes))
         && merged.more.iter().all(short)
 }
 
@@ -133,7 +169,7 @@ fn fits(merged: &Merged) -> bool {
 #[derive(Deserialize)]
 struct Document<'d> {
     #[serde(borrow, default)]
-    schema: Cow<'d, str>,
+    source: Cow<'d, str>,
     #[serde(borrow, default)]
     process: About<'d>,
     #[serde(borrow, default)]
@@ -345,8 +381,8 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
         host: about.host.as_deref().map(|host| plain::cut(host, NAME)),
         pid: about.pid,
     };
-    if process.rank.is_none() && process.pid.is_none() {
-        // Nothing else tells one core from another.
+    if process.rank.is_none() && (process.pid.is_none() || report.source == CORE) {
+        // Nothing else tells one core from another: processes of several hosts may have the same id.
         process.job = plain::cut(source, NAME);
     }
     let members = Members::one(&process);
@@ -393,7 +429,7 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
     all.stacks = counted.collect();
     let main = report.stacks.iter().find(|stack| Some(stack.lwp) == about.pid).or(report.stacks.first());
     let call = about.pid.and_then(|pid| calls.get(&pid).copied());
-    if let Some(text) = call.map(place_of_call).or_else(|| main.and_then(place_of_stack)) {
+    if let Some(text) = call.and_then(place_of_call).or_else(|| main.and_then(place_of_stack)) {
         all.places.insert(Place { text }, members.clone());
     }
     let mut in_mpi: BTreeMap<MpiCall, u64> = BTreeMap::new();
@@ -477,7 +513,7 @@ fn counters(runtime: &Runtime<'_>, process: &Process) -> Vec<(Counter, Reached)>
 
 /// `app.c:13, in exchange`.
 fn place_of_caller(call: &Call<'_>) -> Option<String> {
-    let caller = call.caller.as_deref().map(|caller| format!("in {caller}"));
+    let caller = named(call.caller.as_ref()).map(|caller| format!("in {caller}"));
     let parts: Vec<String> = [line(call.file.as_deref(), call.line), caller].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| plain::short(&parts.join(", ")))
 }
@@ -494,10 +530,10 @@ fn frames(stack: &Stack<'_>, call: Option<&Call<'_>>) -> Frames {
     });
     let kept = within.unwrap_or(stack.frames.len()).min(FRAMES);
     let mut frames: Vec<String> = outermost_first.take(kept).map(frame).collect();
-    if let Some(call) = call {
-        frames.push(plain::short(&call.function));
+    if let Some(function) = call.and_then(|call| named(Some(&call.function))) {
+        frames.push(plain::short(function));
     } else if let Some(within) = &stack.in_call
-        && let Some(what) = within.function.as_deref().or(within.construct.as_deref())
+        && let Some(what) = named(within.function.as_ref()).or(named(within.construct.as_ref()))
     {
         frames.push(plain::short(what));
     }
@@ -506,7 +542,7 @@ fn frames(stack: &Stack<'_>, call: Option<&Call<'_>>) -> Frames {
 
 /// `solve  app.c:40`.
 fn frame(frame: &Frame<'_>) -> String {
-    let name = match (&frame.construct, &frame.function) {
+    let name = match (named(frame.construct.as_ref()), named(frame.function.as_ref())) {
         (Some(construct), Some(function)) => format!("#pragma omp {construct} in {function}"),
         (Some(construct), None) => format!("#pragma omp {construct}"),
         (None, Some(function)) => function.to_string(),
@@ -528,15 +564,22 @@ fn line(file: Option<&str>, line: Option<u32>) -> Option<String> {
     Some(format!("{}:{}", file.rsplit('/').next().unwrap_or(file), line?))
 }
 
-fn place_of_call(call: &Call<'_>) -> String {
-    let parts = [Some(call.function.to_string()), place_of_caller(call)];
-    plain::short(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+fn place_of_call(call: &Call<'_>) -> Option<String> {
+    let parts = [named(Some(&call.function)).map(str::to_owned), place_of_caller(call)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| plain::short(&parts.join(", ")))
+}
+
+/// A name that has letters.
+fn named<'n>(name: Option<&'n Cow<'_, str>>) -> Option<&'n str> {
+    name.map(|name| &**name).filter(|name| !name.trim().is_empty())
 }
 
 fn place_of_stack(stack: &Stack<'_>) -> Option<String> {
     let frame = stack.frames.iter().find(|frame| frame.line.is_some()).or(stack.frames.first())?;
-    let call = stack.in_call.as_ref().and_then(|call| call.construct.as_deref().or(call.function.as_deref()));
-    let within = frame.function.as_deref().map(str::to_owned).or_else(|| module_place(frame));
+    let call = stack.in_call.as_ref();
+    let call = call.and_then(|call| named(call.construct.as_ref()).or(named(call.function.as_ref())));
+    let within = named(frame.function.as_ref()).map(str::to_owned).or_else(|| module_place(frame));
     let within = within.map(|within| format!("in {within}"));
     let parts = [call.map(str::to_owned), line(frame.file.as_deref(), frame.line), within];
     let parts: Vec<String> = parts.into_iter().flatten().collect();

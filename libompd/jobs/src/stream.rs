@@ -6,6 +6,8 @@ use memchr::memchr3;
 
 /// Bytes of one document that are read.
 const MOST_BYTES: usize = 1 << 30;
+/// Bytes that are kept of what is no document.
+const KEPT: usize = 1 << 10;
 
 /// The documents of a stream. One may follow another on the same line or on the next ones.
 ///
@@ -50,6 +52,7 @@ impl<R: BufRead> Documents<R> {
     pub fn read_next(&mut self) -> io::Result<Option<&[u8]>> {
         self.document.clear();
         self.place = Place { begins_line: true, ..Place::default() };
+        let mut left_out = 0;
         loop {
             let bytes = match self.input.fill_buf() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -63,7 +66,11 @@ impl<R: BufRead> Documents<R> {
             if ended {
                 return Ok(Some(&self.document));
             }
-            if self.document.len() > MOST_BYTES {
+            if self.document.first().is_some_and(|first| *first != b'{') && self.document.len() > KEPT {
+                left_out += self.document.len() - KEPT;
+                self.document.truncate(KEPT);
+            }
+            if self.document.len() + left_out > MOST_BYTES {
                 return Err(io::Error::other("a document is larger than 1 GiB"));
             }
         }
@@ -148,6 +155,18 @@ mod tests {
             assert_eq!(all(text, buffer), expected, "{buffer}");
         }
         assert_eq!(all(" \n ", 4), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn of_what_is_no_document_the_first_bytes_are_kept() {
+        let text = [&[0; 1 << 20][..], b"\n{\"a\": 1}[{\"b\": ", &[b' '; 1 << 20], b"2}]{}"].concat();
+        let mut documents = Documents::new(BufReader::with_capacity(4096, &text[..]));
+        let mut all = Vec::new();
+        while let Some(document) = documents.read_next().expect("it can be read") {
+            all.push((document.first().copied(), document.len() < 8192));
+            assert!(documents.document.capacity() < 1 << 15, "{}", documents.document.capacity());
+        }
+        assert_eq!(all, [0, b'{', b'[', b'{'].map(|first| (Some(first), true)));
     }
 
     #[test]

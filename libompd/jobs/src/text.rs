@@ -1,16 +1,16 @@
 //! The page of a merged report.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ompd_report::escape::escape;
 use ompd_report::text::{ALARM, HEADING, Page};
 
-use crate::merged::{Answers, Failure, Members, Merged, Targets};
+use crate::merged::{Answers, Failure, Members, Merged, Process, Targets};
 use crate::plain::cut;
 use crate::ranks::RankSet;
 use crate::together;
-use crate::words::{LETTERS, counted, digits, is_hang, more, order, ranks, short, who};
+use crate::words::{LETTERS, counted, digits, is_hang, more, name, order, ranks, short, who};
 
 /// Answers that are shown whole.
 const ANSWERS: usize = 5;
@@ -61,7 +61,26 @@ pub fn page(merged: &Merged, width: Option<u16>) -> String {
         page.wrapped("  ", HEADING, &format!("{}: {}", short(members), escape(&place.text)), 4);
     }
     rest(&mut page, places.len(), PLACES, "place");
+    let elsewhere = without_place(merged);
+    if !places.is_empty() && !elsewhere.is_empty() {
+        page.wrapped("  ", HEADING, &format!("{}: unknown: no frame has a name", short(&elsewhere)), 4);
+    }
     page.finish()
+}
+
+/// Processes whose main thread is at no place that is known.
+fn without_place(merged: &Merged) -> Members {
+    let mut known = Members::default();
+    merged.places.values().for_each(|members| known.unite(members.clone()));
+    let mut rest = Members::default();
+    for (job, ranks) in &merged.inspected.ranks {
+        let absent = known.ranks.get(job).map_or_else(|| ranks.clone(), |known| ranks.without(known));
+        if !absent.is_empty() {
+            rest.ranks.insert(job.clone(), absent);
+        }
+    }
+    rest.others = merged.inspected.others.difference(&known.others).cloned().collect();
+    rest
 }
 
 /// `4 ranks of job 4711.0 on 2 hosts: n[1-2]`.
@@ -121,17 +140,20 @@ pub(crate) fn notes(merged: &Merged) -> Vec<(String, String)> {
         add("No report of", format!("ranks of {more}"));
     }
     let mut failures: Vec<(&Failure, &Targets)> = merged.failures.iter().collect();
-    failures.sort_by_cached_key(|(_, Targets { targets })| Reverse(targets.len()));
-    for (Failure { reason }, Targets { targets }) in failures.iter().take(FAILURES) {
-        let count = if targets.len() > 1 { format!("{} (", digits(targets.len())) } else { String::new() };
-        let end = if targets.len() > 1 { ")" } else { "" };
-        add(
-            "Not inspected:",
-            format!("{count}{}{end}: {}", cut(&escape(&targets.to_string()), LETTERS), escape(reason)),
-        );
+    failures.sort_by_cached_key(|(_, of)| Reverse(of.len()));
+    for (Failure { reason }, of) in failures.iter().take(FAILURES) {
+        add("Not inspected:", format!("{of}: {}", escape(reason)));
     }
-    if let Some(more) = more(failures.len(), FAILURES, "reason") {
-        add("Not inspected:", format!("processes for {more}"));
+    if let Some((_, rest)) = failures.split_at_checked(FAILURES).filter(|(_, rest)| !rest.is_empty()) {
+        let count = rest.iter().map(|(_, of)| of.len()).fold(0, u64::saturating_add);
+        let reasons = counted(rest.len() as u64, "more reason");
+        add("Not inspected:", format!("{} others, for {reasons}; --json has all", digits(count)));
+    }
+    let same: Vec<String> =
+        of_one_rank(merged).into_iter().map(|(one, other)| format!("{} and {}", name(one), name(other))).collect();
+    if let Some(first) = same.first() {
+        let job = "such processes count once; merge each job by itself";
+        add("Several processes have the same rank:", format!("{first}; {job}"));
     }
     let twice = reported_twice(merged);
     for (job, twice) in twice.iter().take(JOBS) {
@@ -166,6 +188,20 @@ fn reported_twice(merged: &Merged) -> BTreeMap<String, RankSet> {
         before.unite(ranks.clone());
     }
     twice
+}
+
+/// Processes that have the same rank of one job: of those that are named, the first two of each rank.
+fn of_one_rank(merged: &Merged) -> Vec<(&Process, &Process)> {
+    let classes = merged.answers.values().chain(merged.places.values()).chain([&merged.inspected]);
+    let named: BTreeSet<&Process> = classes.flat_map(|members| &members.examples).collect();
+    let differ = |one: &Process, other: &Process| {
+        let is_other = |one: Option<String>, two: Option<String>| one.zip(two).is_some_and(|(one, two)| one != two);
+        is_other(one.host.clone(), other.host.clone())
+            || is_other(one.pid.map(|pid| pid.to_string()), other.pid.map(|pid| pid.to_string()))
+    };
+    let named: Vec<&Process> = named.into_iter().collect();
+    let of_rank = named.chunk_by(|one, other| (&one.job, one.rank) == (&other.job, other.rank));
+    of_rank.filter_map(|of| Some((of[0], *of.iter().find(|other| differ(of[0], other))?))).collect()
 }
 
 /// Says how many more there are than are shown.

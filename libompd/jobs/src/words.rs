@@ -1,8 +1,11 @@
 //! Processes, ranks and numbers in words, safe to print.
 
+use std::fmt;
+
 use ompd_report::escape::escape;
 
-use crate::merged::{Members, Process};
+use crate::merged::{Members, Process, Targets};
+use crate::plain::cut;
 use crate::ranks::RankSet;
 
 /// Letters of a set of ranks or names; a longer one is cut.
@@ -84,9 +87,33 @@ pub fn name(process: &Process) -> String {
             format!("rank {rank}{place}")
         }
         None => {
-            let pid = process.pid.map_or_else(|| escape(&process.job), |pid| format!("process {pid}"));
+            let pid = match process.pid {
+                // Of a core the name tells which process it is.
+                Some(pid) if !process.job.is_empty() => format!("process {pid} ({})", escape(&process.job)),
+                Some(pid) => format!("process {pid}"),
+                None => escape(&process.job),
+            };
             host.map_or(pid.clone(), |host| format!("{pid} on {host}"))
         }
+    }
+}
+
+impl fmt::Display for Targets {
+    /// Safe to print: `3 (host n[1-3])`, `rank 5 (n3, pid 5369)`, `4 ranks (0-3), first rank 0 (n1, pid 12)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Targets { targets, processes } = self;
+        if !targets.is_empty() {
+            let names = cut(&escape(&targets.to_string()), LETTERS);
+            match targets.len() {
+                1 => f.write_str(&names)?,
+                count => write!(f, "{} ({names})", digits(count))?,
+            }
+        }
+        if !processes.is_empty() {
+            let comma = if targets.is_empty() { "" } else { ", " };
+            write!(f, "{comma}{}", who(processes))?;
+        }
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ompd_jobs::{Merged, html, read, text, tree};
+use ompd_jobs::{Merged, Process, html, read, text, tree};
 use proptest::prelude::*;
 
 /// A report of `ompd-inspect --json`, as far as it is read: what a rank does is one of a few things.
@@ -297,6 +297,109 @@ fn ranks_without_a_report_and_with_two_are_named() {
     assert!(plain.contains("No report of 2 ranks (3,5) of job 4711.0"), "{plain}");
     assert!(plain.contains("Not inspected: 77: it belongs to another user\n"), "{plain}");
     assert!(plain.contains("Several reports that differ of rank 4 of job 4711.0"), "{plain}");
+}
+
+#[test]
+fn processes_that_failed_are_named_by_rank() {
+    let mut all = Merged::default();
+    for rank in 0..5000 {
+        let process =
+            Process { job: "4711.0".to_owned(), rank: Some(rank), host: Some(format!("n{}", rank / 8)), pid: Some(7) };
+        all.add_failed_process(&process, &format!("process {rank} has ended"));
+        all.add_failure(&format!("host x{rank}"), &format!("ssh: connect to host x{rank} port 22: Connection refused"));
+    }
+    assert_eq!(all.failures.len(), 2);
+    assert!(json(&all).len() < 1024, "{}", json(&all));
+    let unwrapped = |all: &Merged| {
+        let plain = ompd_report::text::plain(&text::page(all, None));
+        plain.split_whitespace().collect::<Vec<_>>().join(" ") + " "
+    };
+    let plain = unwrapped(&all);
+    for told in [
+        "Not inspected: 5,000 ranks (0-4999), first rank 0 (n0, pid 7): process N has ended ",
+        "Not inspected: 5,000 (host x[0-4999]): ssh: connect to host HOST port 22: Connection refused ",
+    ] {
+        assert!(plain.contains(told), "{told}: {plain}");
+    }
+    for reason in 0..9 {
+        all.add_failure(&format!("core.{reason}"), &format!("reason {}", "x".repeat(reason)));
+    }
+    let plain = unwrapped(&all);
+    assert!(plain.contains("Not inspected: 7 others, for 7 more reasons; --json has all "), "{plain}");
+}
+
+/// Two jobs whose launchers give no name have the same ranks.
+#[test]
+fn processes_of_one_rank_are_named_although_they_count_once() {
+    let of = |rank: u64, pid: u64, host: &str| {
+        let whole = report(rank, 2, 0)
+            .replace("\"job\":\"4711.0\",", "")
+            .replace(&format!("\"pid\":{}", 1000 + rank), &format!("\"pid\":{pid}"));
+        read("x", whole.replace("\"n0\"", &format!("\"{host}\"")).as_bytes()).expect("a report")
+    };
+    let page = |all: &Merged| ompd_report::text::plain(&text::page(all, None));
+    let one = merged([of(0, 11, "n0"), of(1, 12, "n0")]);
+    assert!(!page(&one).contains("the same rank"), "{}", page(&one));
+    for second in [of(0, 21, "n0"), of(0, 11, "n7")] {
+        let all = merged([one.clone(), second.clone()]);
+        let told = "Several processes have the same rank: rank 0 (n0, pid 11) and rank 0 (n";
+        assert!(page(&all).contains(told) && page(&all).contains("such processes count once"), "{}", page(&all));
+        assert_eq!(json(&all), json(&merged([second, one.clone()])));
+    }
+    // The same report again is no other process.
+    assert_eq!(json(&merged([one.clone(), of(0, 11, "n0")])), json(&one));
+}
+
+#[test]
+fn cores_without_a_rank_are_told_apart_by_their_names() {
+    let core = |name: &str| {
+        let text =
+            r#"{"schema":"ompd-inspect/1","source":"core","process":{"pid":7},"answer":{"word":"IDLE","text":"t"}}"#;
+        read(name, text.as_bytes()).expect("a report")
+    };
+    let all = merged([core("n1/core.7"), core("n2/core.7"), core("n2/core.7")]);
+    assert_eq!(all.inspected.len(), 2, "{}", json(&all));
+    let plain = ompd_report::text::plain(&text::page(&all, None));
+    assert!(plain.contains("2 processes, first process 7 (n1/core.7): t\n"), "{plain}");
+}
+
+#[test]
+fn nothing_is_listed_without_a_name() {
+    let of = |pid: u64, more: &str| {
+        let text = format!(
+            r#"{{"schema":"ompd-inspect/1","process":{{"pid":{pid}}},"answer":{{"word":"IDLE","text":"t"}},{more}}}"#
+        );
+        read("x", text.as_bytes()).expect("a report")
+    };
+    let all = merged([
+        of(1, r#""os_threads":[{"lwp":1,"outside":{"call":{"function":""}}}]"#),
+        of(2, r#""stacks":[{"lwp":2,"frames":[{"function":" "}]}]"#),
+        of(3, r#""stacks":[{"lwp":3,"frames":[{"function":"","module":"a.so","offset":"0x1"}]}]"#),
+    ]);
+    let plain = ompd_report::text::plain(&text::page(&all, None));
+    let told = "\nMain threads\n  process 3: in a.so+0x1\n  2 processes: unknown: no frame has a name\n";
+    assert!(plain.ends_with(told), "{plain}");
+}
+
+/// Other programs sort keys, lay documents out, and put them into arrays.
+#[test]
+fn documents_that_other_programs_have_written_are_read_or_refused_with_the_reason() {
+    let all = ten_thousand();
+    let value: serde_json::Value = serde_json::from_str(&json(&all)).expect("JSON");
+    let sorted = serde_json::to_string(&value).expect("JSON");
+    assert!(!sorted.starts_with("{\"schema\"") && read("x", sorted.as_bytes()).is_ok_and(|read| read == all));
+    let pretty = serde_json::to_string_pretty(&value).expect("JSON");
+    assert!(read("x", pretty.as_bytes()).is_ok_and(|read| read == all));
+    let refused = |text: &str| read("x", text.as_bytes()).expect_err("no report").to_string();
+    assert!(refused(&format!("[{sorted}]")).contains("array of JSON"));
+    for version in ["ompd-inspect/2", "ompd-inspect-merged/7", "ompd-inspect-list/0"] {
+        let told = refused(&format!("{{\"schema\":\"{version}\"}}"));
+        assert!(told.contains(version) && told.contains("the ompd-inspect that has made it"), "{told}");
+    }
+    assert!(refused("{\"schema\":\"ompd-inspector/1\"}").contains("no report of a known format"));
+    // A name in a report is no name of a format.
+    let named = report(0, 1, 0).replacen("\"pid\"", "\"exe\":\"ompd-inspect-merged/1\",\"pid\"", 1);
+    assert!(read("x", named.as_bytes()).is_ok());
 }
 
 /// The committed schema is the one that the types give; `UPDATE_SCHEMA=1` writes it.

@@ -9,7 +9,7 @@ use ompd_report::text::{Form, Graph, StackView};
 
 use super::EXPERT;
 use super::help::{AFTER_COMPLETIONS, AFTER_JOB, AFTER_MERGE, AFTER_RUN, AFTER_TOP};
-use super::values::{duration, fanout};
+use super::values::{duration, fanout, lead};
 use crate::job::{By, JobName};
 
 /// Arguments of `completions`.
@@ -67,7 +67,7 @@ pub struct JobArgs {
     /// Time until all hosts look.
     ///
     /// The job's launcher needs it to start ompd-inspect everywhere.
-    #[arg(long, hide_short_help = true, help_heading = EXPERT, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    #[arg(long, hide_short_help = true, help_heading = EXPERT, value_name = "TIME", default_value = "1s", value_parser = lead)]
     pub lead: Duration,
     /// Number of hosts that ssh or clush asks at once.
     #[arg(long, hide_short_help = true, help_heading = EXPERT, value_name = "N", default_value = "64", value_parser = fanout)]

@@ -101,6 +101,12 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a time such as 1s, 0.5, 200ms, 5m or 2h is wanted, at most a week".to_owned())
 }
 
+pub(super) fn lead(text: &str) -> Result<Duration, String> {
+    let most = crate::job::MOST_AHEAD;
+    let is_short = |time: &Duration| *time <= most;
+    duration(text).ok().filter(is_short).ok_or_else(|| format!("a time of at most {} s is wanted", most.as_secs()))
+}
+
 /// How many hosts are asked at once.
 pub(super) fn fanout(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| (1..=1024).contains(count));

@@ -50,6 +50,8 @@ pub enum End {
     NotStarted(std::io::Error),
     /// Its time was over.
     TimedOut,
+    /// The time was over before it was started: others had to end first.
+    Waited,
 }
 
 /// What programs do.
@@ -110,18 +112,25 @@ impl Agents {
         }
         let event = self.events.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?;
         if let Event::End(outcome) = &event {
-            self.left.retain(|label| *label != outcome.label);
+            self.leaves(&outcome.label);
         }
         Some(event)
     }
 
+    /// One with this label is left no more: several may have it.
+    fn leaves(&mut self, label: &str) {
+        if let Some(at) = self.left.iter().position(|left| left == label) {
+            self.left.swap_remove(at);
+        }
+    }
+
     /// Ends those that run by SIGTERM, then SIGKILL, and starts no more. Gives what became of each.
     pub fn end(mut self) -> Vec<Outcome> {
-        let late = |label| Outcome { label, errors: String::new(), end: End::TimedOut };
+        let late = |label, end| Outcome { label, errors: String::new(), end };
         // Those in the queue will never say that they have ended.
         let queued = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
-        self.left.retain(|label| queued.iter().all(|agent| agent.label != *label));
-        let mut outcomes: Vec<Outcome> = queued.into_iter().map(|agent| late(agent.label)).collect();
+        queued.iter().for_each(|agent| self.leaves(&agent.label));
+        let mut outcomes: Vec<Outcome> = queued.into_iter().map(|agent| late(agent.label, End::Waited)).collect();
         for signal in [Signal::TERM, Signal::KILL] {
             self.send(signal);
             let until = Instant::now() + GRACE;
@@ -131,7 +140,7 @@ impl Agents {
                 }
             }
         }
-        outcomes.extend(self.left.into_iter().map(late));
+        outcomes.extend(self.left.into_iter().map(|label| late(label, End::TimedOut)));
         outcomes
     }
 
@@ -266,6 +275,14 @@ mod tests {
     }
 
     #[test]
+    fn programs_with_one_label_are_all_heard() {
+        let agents = vec![shell("n1", "echo one"), shell("n1", "sleep 0.3; echo two")];
+        let mut all = Vec::new();
+        let outcomes = run(agents, 2, Instant::now() + Duration::from_secs(60), |line| all.push(line.to_owned()));
+        assert_eq!((all.join(" ").as_str(), outcomes.len()), ("one two", 2));
+    }
+
+    #[test]
     fn who_does_not_answer_is_ended_and_the_rest_counts() {
         let mut time = Duration::from_millis(100);
         loop {
@@ -273,7 +290,11 @@ mod tests {
             let mut all = Vec::new();
             let outcomes = run(agents, 1, Instant::now() + time, |line| all.push(line.to_owned()));
             assert_eq!(outcomes.len(), 2, "{outcomes:?}");
-            assert!(outcomes.iter().all(|outcome| matches!(outcome.end, End::TimedOut)), "{outcomes:?}");
+            let is_late = |outcome: &Outcome| match outcome.label.as_str() {
+                "later" => matches!(outcome.end, End::Waited),
+                _ => matches!(outcome.end, End::TimedOut),
+            };
+            assert!(outcomes.iter().all(is_late), "{outcomes:?}");
             // On a busy machine it may not even have begun.
             if let [pid] = all.as_slice() {
                 // It is a child of this process, which has waited for it.

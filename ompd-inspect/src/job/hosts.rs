@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use ompd_jobs::expand;
+use ompd_jobs::{NoHosts, expand};
 use ompd_process::programs;
 use ompd_report::escape::escape;
 
@@ -44,6 +44,10 @@ pub fn hosts(list: &str, by: By) -> Result<Vec<String>, Failure> {
     };
     if by == By::Ssh {
         return expand(list).map_err(|error| wrong(&error.to_string()));
+    }
+    // Of a list of very many hosts nodeset would write for hours.
+    if let Err(error @ NoHosts::TooMany) = expand(list) {
+        return Err(wrong(&error.to_string()));
     }
     let output = Command::new(program("nodeset")?).args(["--expand", "--", list]).output();
     let output = output.map_err(|error| Failure::new(format!("nodeset cannot be run: {error}")))?;

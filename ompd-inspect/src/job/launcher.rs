@@ -1,8 +1,9 @@
 //! Jobs that `mpirun` or `mpiexec` has started: where their ranks run.
 
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use ompd_inspection::rank::SlurmPlace;
+use ompd_inspection::rank::{SlurmPlace, rank};
 use ompd_jobs::is_host;
 use ompd_process::live::listing::{self, ProcessEntry};
 use ompd_report::escape::escape;
@@ -23,11 +24,13 @@ pub struct Remote {
     pub hosts: Vec<String>,
     /// An argument that the daemons of this launch have, and those of no other.
     pub daemon: Option<String>,
+    /// The launcher is a process of another user.
+    pub is_of_another: bool,
     /// How many hosts have a daemon, where the launcher says so: those of a large job start each other.
     pub count: Option<usize>,
 }
 
-/// The hosts on which a launcher has started daemons, by the arguments of the programs that it has started these with.
+/// The hosts on which a launcher, or one that a shell has started, has its daemons, by the arguments of the programs that it has started these with.
 ///
 /// # Errors
 /// There is no such process, or it is another user's, whose word is not taken for where to connect to.
@@ -38,19 +41,30 @@ pub fn remote(proc_root: &Path, pid: i32) -> Result<Remote, Failure> {
             "look for the launcher with pgrep -a mpirun",
         ));
     };
-    let mut remote = Remote::default();
-    for child in listing::children(proc_root, pid) {
+    let us = Some(rustix::process::geteuid().as_raw());
+    let mut remote = Remote { is_of_another: launcher.user() != us, ..Remote::default() };
+    // The process may be a shell that has started the launcher. What ranks have started is no daemon.
+    let mut followed = HashMap::from([(pid, launcher)]);
+    let mut launchers = BTreeSet::new();
+    for child in listing::descendants(proc_root, pid) {
+        let Some(parent) = followed.get(&child.parent) else { continue };
         let arguments = child.arguments();
         let program = arguments.first().and_then(|path| path.rsplit('/').next());
-        let job = SlurmPlace::of(&launcher.environment()).job;
+        let job = SlurmPlace::of(&parent.environment()).job;
         if let Some(job) = job.filter(|_| program == Some("srun")) {
             return Err(Failure::with_remedy(
                 format_args!("process {pid} has started its daemons by srun, in a job of Slurm"),
                 format_args!("inspect that job: ompd-inspect job {}", escape(&job)),
             ));
         }
-        let Some((host, rest)) = connected(&arguments) else { continue };
-        if launcher.user() != Some(rustix::process::geteuid().as_raw()) {
+        let found = connected(&arguments).map(|(host, rest)| (host, rest, of_launch(rest)));
+        let Some((host, rest, daemon)) = found.filter(|(.., daemon)| parent.pid == pid || daemon.is_some()) else {
+            if rank(&child.environment()).is_none_or(|rank| rank.launcher == "Slurm") {
+                followed.insert(child.pid, child);
+            }
+            continue;
+        };
+        if parent.user() != us {
             return Err(Failure::with_remedy(
                 format_args!("process {pid} is another user's, and has ranks on other hosts"),
                 "run this as that user, or name the hosts (--hosts)",
@@ -65,10 +79,18 @@ pub fn remote(proc_root: &Path, pid: i32) -> Result<Remote, Failure> {
         if !remote.hosts.iter().any(|known| known == host) {
             remote.hosts.push(host.to_owned());
         }
-        remote.daemon = remote.daemon.or_else(|| of_launch(rest));
+        launchers.insert(parent.pid);
+        remote.daemon = remote.daemon.or(daemon);
         // The launcher itself counts as one (orted, `ess_base_num_procs`).
         let daemons = value_of(rest, "ess_base_num_procs").and_then(|count| count.parse::<usize>().ok());
         remote.count = remote.count.or(daemons.map(|count| count.saturating_sub(1)));
+    }
+    if launchers.len() > 1 {
+        let pids: Vec<String> = launchers.iter().map(i32::to_string).collect();
+        return Err(Failure::with_remedy(
+            format_args!("below process {pid} there are {} launchers with ranks on other hosts", pids.len()),
+            format_args!("name one of them with --pid: {}", pids.join(", ")),
+        ));
     }
     Ok(remote)
 }

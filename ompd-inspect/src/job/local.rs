@@ -26,9 +26,14 @@ use crate::progress::Progress;
 /// Processes that are looked at on one host, and ancestors of one process.
 const MOST: usize = 1 << 16;
 /// A moment to look at that lies further ahead is not waited for.
-const MOST_AHEAD: Duration = Duration::from_secs(120);
+pub const MOST_AHEAD: Duration = Duration::from_secs(120);
+/// Processes that are inspected at once: most of that time is spent waiting between two looks.
+const AT_ONCE: usize = 32;
 /// Programs that start others and do nothing else.
-const WRAPPERS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "time"];
+const WRAPPERS: [&str; 16] = [
+    "sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "busybox", "time", "timeout", "strace", "ltrace", "perf", "gdb",
+    "script", "tini",
+];
 
 /// Which ranks are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -200,14 +205,14 @@ pub fn wait_until(at: SystemTime) {
 
 /// Looks at all of them and puts the reports together.
 pub fn look(chosen: &[Chosen], inspecting: &Inspecting<'_>, host: Option<&str>) -> Merged {
-    at_once(chosen, |process| of_process(process, inspecting, host))
+    at_once(chosen, AT_ONCE.max(processors()), |process| of_process(process, inspecting, host))
 }
 
 /// Looks at cores and puts the reports together.
 pub fn look_at_cores(names: &[String], inspecting: &Inspecting<'_>) -> Merged {
     let progress = Progress::of(&format!("inspecting {} cores", names.len()));
     let begun = AtomicUsize::new(0);
-    at_once(names, |name| {
+    at_once(names, processors(), |name| {
         progress.at(|| format!("number {}", begun.fetch_add(1, Ordering::Relaxed) + 1));
         report(name, inspecting).unwrap_or_else(|reason| {
             let mut merged = Merged::default();
@@ -217,8 +222,13 @@ pub fn look_at_cores(names: &[String], inspecting: &Inspecting<'_>) -> Merged {
     })
 }
 
-/// Merges the reports of all, as many made at once as there are processors.
-fn at_once<T: Sync>(all: &[T], report: impl Fn(&T) -> Merged + Sync) -> Merged {
+/// Processors that this process may use.
+pub fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Merges the reports of all, so many made at once.
+fn at_once<T: Sync>(all: &[T], workers: usize, report: impl Fn(&T) -> Merged + Sync) -> Merged {
     let next = AtomicUsize::new(0);
     let merged = Mutex::new(Merged::default());
     let work = || {
@@ -228,8 +238,7 @@ fn at_once<T: Sync>(all: &[T], report: impl Fn(&T) -> Merged + Sync) -> Merged {
         }
     };
     thread::scope(|scope| {
-        let workers = thread::available_parallelism().map_or(1, usize::from).min(all.len());
-        for _ in 1..workers {
+        for _ in 1..workers.min(all.len()) {
             scope.spawn(work);
         }
         work();
@@ -257,7 +266,7 @@ impl Watch {
     ) -> Watch {
         let longest = longest_pause(inspecting.open(), interval);
         let (report, reports) = channel();
-        let workers = thread::available_parallelism().map_or(1, usize::from);
+        let workers = processors();
         let start = |_| {
             let (sender, wanted) = channel::<Vec<Chosen>>();
             let report = report.clone();
@@ -352,6 +361,27 @@ fn of_failure(process: &Chosen, host: Option<&str>, reason: &str) -> Merged {
     let rank = rank.map(|rank| rank.number);
     let who = Process { job, rank, host, pid: Some(process.pid) };
     let mut merged = Merged::default();
-    merged.add_failure(&ompd_jobs::name(&who), reason);
+    merged.add_failed_process(&who, reason);
     merged
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    /// Most of an inspection is a pause between two looks: hundreds of ranks must not wait for one another.
+    #[test]
+    fn more_processes_are_inspected_at_once_than_there_are_processors() {
+        let processes: Vec<u64> = (0..AT_ONCE as u64).collect();
+        let all_are_here = Barrier::new(processes.len());
+        let merged = at_once(&processes, AT_ONCE, |number| {
+            all_are_here.wait();
+            let mut merged = Merged::default();
+            merged.add_failure(&number.to_string(), "x");
+            merged
+        });
+        assert_eq!(merged.failures.values().map(|of| of.targets.len()).collect::<Vec<_>>(), [AT_ONCE as u64]);
+    }
 }

@@ -26,6 +26,7 @@ use ompd_process::TargetKind;
 use ompd_report::escape::escape;
 
 pub use hosts::By;
+pub use local::MOST_AHEAD;
 pub use slurm::JobName;
 
 use crate::args::{JobArgs, NodeArgs, Options};
@@ -59,6 +60,8 @@ struct Nobody {
     what: String,
     /// Slurm starts what asks the hosts.
     is_slurm: bool,
+    /// It is a process of another user, whose ranks cannot be told from others.
+    is_of_another: bool,
 }
 
 impl Nobody {
@@ -73,8 +76,12 @@ impl Nobody {
         }
         let what = &self.what;
         let first = merged.failures.iter().next();
-        match first.map(|(failure, of)| format!("{}: {}", of.targets, failure.reason)) {
-            Some(reason) => Failure::new(format!("no rank of {what} was inspected: {}", escape(&reason))),
+        match first.map(|(failure, of)| format!("{of}: {}", escape(&failure.reason))) {
+            Some(reason) => Failure::new(format!("no rank of {what} was inspected: {reason}")),
+            None if self.is_of_another => Failure::with_remedy(
+                format_args!("{what} is another user's: its ranks cannot be found"),
+                "run this as that user, or as root",
+            ),
             None => Failure::with_remedy(
                 format_args!("no rank of {what} was found"),
                 "inspect its processes by id, or by name (--hosts LIST --name NAME)",
@@ -124,7 +131,7 @@ pub fn job(args: &JobArgs, options: &Options, color: ColorChoice) -> Result<u8, 
                 ));
             }
             let agents = on_hosts(&hosts, Vec::new(), args, options, moments)?;
-            let nobody = Nobody { what: "these hosts".to_owned(), is_slurm: false };
+            let nobody = Nobody { what: "these hosts".to_owned(), is_slurm: false, is_of_another: false };
             Plan { agents, hosts, missing: Merged::default(), nobody }
         }
         _ => {
@@ -180,7 +187,7 @@ fn slurm(name: &JobName, args: &JobArgs, options: &Options, moments: Moments) ->
     // A view lasts as long as the job does.
     let timeout = moments.every.is_none().then_some(args.timeout);
     let agents = vec![allocation.agent(&command, timeout)?];
-    let nobody = Nobody { what: format!("job {name}"), is_slurm: true };
+    let nobody = Nobody { what: format!("job {name}"), is_slurm: true, is_of_another: false };
     Ok(Plan { agents, hosts: allocation.hosts, missing: Merged::default(), nobody })
 }
 
@@ -197,7 +204,7 @@ fn launched(pid: i32, args: &JobArgs, options: &Options, moments: Moments) -> Re
         agents: vec![Agent { label: own.clone(), command }],
         hosts: vec![own],
         missing: Merged::default(),
-        nobody: Nobody { what: format!("process {pid}"), is_slurm: false },
+        nobody: Nobody { what: format!("process {pid}"), is_slurm: false, is_of_another: remote.is_of_another },
     };
     if remote.hosts.is_empty() {
         return Ok(plan);
@@ -271,7 +278,8 @@ fn ask(plan: Plan, args: &JobArgs) -> Result<Merged, Failure> {
     let mut failures: Vec<(String, String)> = Vec::new();
     // With one host there is nothing to count.
     let progress = (hosts.len() > 1).then(|| Progress::of(&format!("asking {} hosts", hosts.len())));
-    let outcomes = agents::run(agents, args.fanout, Instant::now() + args.timeout, |line| {
+    // Before the moment of the look nobody can answer.
+    let outcomes = agents::run(agents, args.fanout, Instant::now() + args.lead + args.timeout, |line| {
         let Line::Report(node) = lines.take(line) else { return };
         if !silent.remove(&*node.name)
             && let Some(label) = &node.label
@@ -288,8 +296,12 @@ fn ask(plan: Plan, args: &JobArgs) -> Result<Merged, Failure> {
     });
     drop(progress);
     let is_silent = silent.len() == hosts.len();
+    let cut: BTreeSet<&str> = lines.incomplete().collect();
     for host in silent {
-        let reason = silence(host, &outcomes, args.timeout);
+        let reason = match cut.contains(host) {
+            true => "its report is cut off".to_owned(),
+            false => silence(host, &outcomes, args.timeout),
+        };
         failures.push((host.to_owned(), reason));
     }
     for (host, reason) in failures {
@@ -313,6 +325,10 @@ fn silence(host: &str, outcomes: &[Outcome], timeout: Duration) -> String {
     };
     let all = own.or(outcomes.first());
     let told = match own {
+        Some(outcome) if matches!(outcome.end, End::Waited) => {
+            let time = top::seconds(timeout);
+            Some(format!("not asked in {time}: other hosts have not answered in that time (--fanout, --timeout)"))
+        }
         Some(outcome) if !matches!(outcome.end, End::TimedOut) => Some(reason(outcome)),
         Some(_) => None,
         None => outcomes.iter().find_map(about).or_else(|| {
@@ -321,7 +337,7 @@ fn silence(host: &str, outcomes: &[Outcome], timeout: Duration) -> String {
         }),
     };
     told.unwrap_or_else(|| match all {
-        Some(outcome) if matches!(outcome.end, End::TimedOut) => format!("no answer in {} s", timeout.as_secs()),
+        Some(outcome) if matches!(outcome.end, End::TimedOut) => format!("no answer in {}", top::seconds(timeout)),
         _ => "no answer".to_owned(),
     })
 }
@@ -342,7 +358,7 @@ fn reason(outcome: &Outcome) -> String {
         _ if !last.is_empty() => last,
         End::Exited(status) => format!("no report: {status}"),
         End::NotStarted(error) => format!("it cannot be run: {error}"),
-        End::TimedOut => "it did not end in time".to_owned(),
+        End::TimedOut | End::Waited => "it did not end in time".to_owned(),
     }
 }
 
@@ -354,7 +370,7 @@ pub fn node(args: &NodeArgs, options: &Options) -> Result<u8, Failure> {
     let named = args.node.clone().or_else(|| std::env::var("SLURMD_NODENAME").ok());
     let node = named.or_else(|| rank::host(TargetKind::Live, None)).unwrap_or_default();
     let at = args.at.map(|at| UNIX_EPOCH + Duration::from_millis(at));
-    let inspecting = Inspecting::new(options, false, true);
+    let inspecting = Inspecting::new(options, false, true).taking_turns(local::processors());
     let failed = |failure: Failure| {
         let reason = failure.to_string().lines().next().unwrap_or_default().to_owned();
         let mut merged = Merged::default();

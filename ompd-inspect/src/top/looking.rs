@@ -106,7 +106,8 @@ impl<'a> Looker<'a> {
 
 impl<'a> Slot<'a> {
     fn open(&mut self, options: &'a OpenOptions, layouts: LayoutsFrom<'a>) -> Result<(), OpenError> {
-        let wanted = Wanted { layouts, locals: false, verdicts: false, samples: 2, interval: Duration::ZERO };
+        let wanted =
+            Wanted { layouts, locals: false, verdicts: false, samples: 2, interval: Duration::ZERO, turns: None };
         match Watched::open(self.pid, options, wanted) {
             Ok(watched) => {
                 self.watched = Some(watched);

@@ -168,6 +168,7 @@ fn one_rank_differs(library: &str) {
                 tree_of_the_page_is_current(&args);
             }
             again_and_again(&job);
+            in_a_core(&directory.path().join("cores"), culprit);
             let known = if library == "openmpi" { "Open MPI" } else { "MPICH" };
             for file in &files {
                 let report: serde_json::Value =
@@ -249,6 +250,76 @@ fn from_standard_input(documents: &[u8]) -> Vec<u8> {
     let output = command().args(["merge", "--json", "-"]).stdin(file).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output.stdout
+}
+
+/// A library may have changed the environment that the core has.
+fn in_a_core(directory: &Path, culprit: i32) {
+    std::fs::create_dir(directory).expect("a directory");
+    match test_programs::gcore(culprit, directory).expect("gcore can be run") {
+        Ok(core) => {
+            let (text, error, _) = texts(&run(&["job", "--cores", core.to_str().expect("a plain path")]));
+            assert!(text.contains(&format!("rank {CULPRIT} (pid {culprit}): ")), "{text}{error}");
+            assert!(text.contains("No report of 3 ranks (0-1,3)"), "{text}{error}");
+        }
+        Err(skip) => skip.show(),
+    }
+}
+
+/// A process with a rank, whatever it does.
+struct Wrapped(Child);
+
+impl Drop for Wrapped {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.0.id()).expect("a process id");
+        for process in ompd_process::live::listing::descendants(Path::new("/proc"), pid) {
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(process.pid), nix::sys::signal::Signal::SIGKILL);
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The rank is what `timeout` and shells have started, whether it has a runtime or not.
+#[test]
+fn a_rank_below_programs_that_start_others_is_the_program() {
+    let script = "PMI_RANK=0 PMI_SIZE=1 timeout 1000 sh -c 'echo ready; sleep 999; :'; exit $?";
+    let spawned = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn();
+    let mut job = Wrapped(spawned.expect("a shell"));
+    let mut output = job.0.stdout.take().expect("its output");
+    assert_eq!(begun(&mut output, 1), 1);
+    let mut last = String::new();
+    // Until the shell has started it.
+    for _ in 0..100 {
+        let (text, error, _) = texts(&run(&["job", "--json", "--pid", &job.0.id().to_string()]));
+        let merged: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let pid = &merged["inspected"]["examples"][0]["pid"];
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        if name == "sleep\n" {
+            assert_eq!(merged["inspected"]["ranks"][""], "0", "{text}");
+            return;
+        }
+        last = format!("{name}{text}{error}");
+    }
+    panic!("{last}");
+}
+
+#[test]
+fn ranks_of_another_user_are_refused_with_the_reason() {
+    if !nix::unistd::geteuid().is_root() {
+        return Skip::because("another user's job: only root can be another user").show();
+    }
+    let job = Wrapped(Command::new("sh").args(["-c", "PMI_RANK=0 sleep 999; :"]).spawn().expect("a shell"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), everybody).expect("permissions are set");
+    let copy = directory.path().join("ompd-inspect");
+    std::fs::copy(env!("CARGO_BIN_EXE_ompd-inspect"), &copy).expect("a copy that everybody may execute");
+    let mut other = Command::new("setpriv");
+    other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
+    let output = other.args(["job", "--pid", &job.0.id().to_string()]).output().expect("setpriv");
+    let (_, error, status) = texts(&output);
+    assert!(status == 2 && error.contains("is another user's: its ranks cannot be found"), "{status}: {error}");
+    assert!(error.contains("remedy: run this as that user, or as root"), "{error}");
 }
 
 fn every_form_has_the_culprit(files: &[String], culprit: i32) {

@@ -64,6 +64,7 @@ pub fn inspection(target: &str) -> inspection::Inspection {
         verdicts: true,
         samples: 1,
         interval: std::time::Duration::ZERO,
+        turns: None,
     };
     inspection::inspect(target, &OpenOptions::default(), wanted).expect("it can be inspected")
 }

@@ -15,6 +15,7 @@ fn report(pid: i32) -> serde_json::Value {
         verdicts: true,
         samples: 1,
         interval: std::time::Duration::ZERO,
+        turns: None,
     };
     let found = inspection::inspect(&pid.to_string(), &OpenOptions::default(), wanted).expect("it can be inspected");
     serde_json::to_value(json::report(&found)).expect("it is JSON")
