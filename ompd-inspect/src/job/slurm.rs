@@ -67,11 +67,18 @@ pub struct Allocation {
 /// Slurm is not here, or says no: its own reason.
 pub fn find(name: &JobName) -> Result<Allocation, Failure> {
     // %A: number of the job; %N: hosts. A step has no number of its own for that.
-    let asked = match &name.step {
-        Some(_) => ["--steps", "%i %N"],
-        None => ["--jobs", "%A %N"],
+    const WHOLE: [&str; 2] = ["--jobs", "%A %N"];
+    let asked = if name.step.is_some() { ["--steps", "%i %N"] } else { WHOLE };
+    let squeue = |name: &JobName, [what, format]: [&str; 2]| {
+        allocation(name, &ask(&["--noheader", what, &name.to_string(), "--format", format])?)
     };
-    allocation(name, &ask(&["--noheader", asked[0], &name.to_string(), "--format", asked[1]])?)
+    let found = squeue(name, asked)?;
+    if !found.job.job.contains(['_', '+']) {
+        return Ok(found);
+    }
+    // A step of an array's task is listed by the name of that.
+    let whole = squeue(&JobName { job: found.job.job.clone(), step: None }, WHOLE)?;
+    Ok(Allocation { job: JobName { job: whole.job.job, step: found.job.step }, ..found })
 }
 
 /// What `squeue` says of a job: a line with its number and its hosts.

@@ -408,6 +408,40 @@ fn job_of_slurm() -> Result<(), Skip> {
     assert_eq!(status, 0, "{text}{error}");
     assert!(text.contains("pause, alone.c:") && text.contains("\n1 process on "), "{text}{error}");
 
+    // Tasks of an array are jobs. The name of one is known to Slurm alone, and its processes have a number.
+    let fifo = slurm.directory.path().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a pipe with a name");
+    let batch = |options: &[&str], script: &str, processes: usize| -> String {
+        let mut sbatch = slurm.command("sbatch");
+        sbatch.args(["--parsable", "--nodes=1", "--chdir=/", "--output=/dev/null", "--error=/dev/null"]).args(options);
+        let script = format!("{script} > {}", fifo.display());
+        let submitted = sbatch.args(["--wrap", &script]).output().expect("sbatch");
+        let number = String::from_utf8_lossy(&submitted.stdout).trim().to_owned();
+        assert!(number.parse::<u64>().is_ok(), "{submitted:?}");
+        let output = std::fs::File::open(&fifo).expect("what the job writes");
+        assert_eq!(begun(&output, processes), processes, "{script}");
+        // A program that can no longer write ends.
+        std::mem::forget(output);
+        number
+    };
+    let program = alone.display();
+    let array = batch(&["--array=1-2", "--ntasks=2"], &format!("srun --input=none {program}"), 4);
+    let (_, error, status) = texts(&inspect(&[&array]));
+    assert!(status == 2 && error.contains("several jobs") && error.contains(&format!("{array}_1")), "{error}");
+    for task in 1..=2 {
+        for name in [format!("{array}_{task}"), format!("{array}_{task}.0")] {
+            let (text, error, status) = texts(&inspect(&[&name]));
+            assert_eq!(status, 0, "{name}: {text}{error}");
+            assert!(text.contains("\n2 ranks of job ") && text.contains("2 ranks (0-1): "), "{name}: {text}{error}");
+        }
+    }
+    // Programs that a batch script starts are no ranks.
+    let number = batch(&["--ntasks=1"], &format!("{{ {program} & {program} & wait; }}"), 2);
+    let (text, error, status) = texts(&inspect(&[&number]));
+    assert_eq!(status, 0, "{text}{error}");
+    assert!(text.contains("\n2 processes on ") && text.contains("2 processes: "), "{text}{error}");
+    let _ = slurm.command("scancel").args([&array, &number]).output();
+
     // Another user is refused with Slurm's reason.
     if nix::unistd::geteuid().is_root() {
         let copy = slurm.directory.path().join("ompd-inspect");
@@ -430,10 +464,50 @@ fn job_of_slurm() -> Result<(), Skip> {
     Ok(())
 }
 
-/// Hosts with processes of their own, that ssh reaches.
+/// The network that hosts are in, and the launcher: interfaces are called `eth0`.
+const NETWORK: &str = "10.213.7.0/24";
+
+/// A network namespace with a bridge, which the namespaces of hosts are connected to; that of the process that holds it.
+struct Network(Daemon);
+
+impl Network {
+    fn start() -> Result<Network, Skip> {
+        program("ip")?;
+        let mut unshare = Command::new("unshare");
+        let script = format!(
+            "ip link set lo up && ip link add eth0 type bridge && ip address add {} dev eth0 && ip link set eth0 up && \
+             echo connected >&2 && kill -STOP $$",
+            Network::address(254)
+        );
+        unshare.args(["--net", "sh", "-c", &script]);
+        Ok(Network(start(&mut unshare, "connected")?))
+    }
+
+    fn address(host: usize) -> String {
+        NETWORK.replace("0/24", &format!("{host}/24"))
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.0.id()
+    }
+
+    /// What a shell has to do to be a host of the network.
+    fn join(&self, host: usize) -> String {
+        let pid = self.pid();
+        format!(
+            "ip link set lo up && ip link add eth0 type veth peer name host{host} netns {pid} && \
+             ip address add {} dev eth0 && ip link set eth0 up && \
+             nsenter --net=/proc/{pid}/ns/net ip link set host{host} master eth0 up",
+            Network::address(host)
+        )
+    }
+}
+
+/// Hosts with processes of their own, and addresses of their own where the kernel can do that, that ssh reaches.
 struct Hosts {
     directory: tempfile::TempDir,
     daemons: Vec<Daemon>,
+    network: Option<Network>,
 }
 
 impl Drop for Hosts {
@@ -470,11 +544,20 @@ impl Hosts {
         );
         std::fs::create_dir(path("home")).expect("a directory");
         let mut hosts = Vec::new();
+        let network = Network::start().map_err(|skip| {
+            let _ = writeln!(std::io::stderr(), "the hosts have one network:");
+            skip.show();
+        });
+        let network = network.ok();
         let ports = ports(count);
         for (at, port) in ports.iter().enumerate() {
             let name = format!("n{}", at + 1);
+            let (address, port) = match &network {
+                Some(_) => (Network::address(at + 1).replace("/24", ""), 22),
+                None => ("127.0.0.1".to_owned(), *port),
+            };
             let server = format!(
-                "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
+                "Port {port}\nListenAddress {address}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
                  StrictModes no\nUsePAM no\nPermitRootLogin yes\nSetEnv HOME={}\n",
                 path("hostkey"),
                 path("key.pub"),
@@ -482,8 +565,12 @@ impl Hosts {
                 path("home")
             );
             std::fs::write(path(&name), server).expect("a configuration");
-            client.push_str(&format!("Host {name}\n HostName 127.0.0.1\n Port {port}\n"));
+            client.push_str(&format!("Host {name}\n HostName {address}\n Port {port}\n"));
             let mut unshare = Command::new("unshare");
+            if let Some(network) = &network {
+                let script = format!("{} && exec unshare \"$@\"", network.join(at + 1));
+                unshare.args(["--net", "sh", "-c", &script, "sh"]);
+            }
             unshare.args(["--uts", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c"]);
             unshare.arg(format!("hostname {name} && exec {} -D -e -f {}", sshd.display(), path(&name)));
             hosts.push(start(&mut unshare, "Server listening")?);
@@ -491,19 +578,27 @@ impl Hosts {
         std::fs::write(path("config"), client).expect("a configuration");
         std::fs::create_dir(path("bin")).expect("a directory");
         executable(Path::new(&path("bin/ssh")), &format!("exec {} -F {} \"$@\"", ssh.display(), path("config")));
-        Ok(Hosts { directory, daemons: hosts })
+        Ok(Hosts { directory, daemons: hosts, network })
     }
 
-    /// A program whose ssh knows the hosts.
+    /// A program in the network of the hosts, whose ssh knows them.
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        self.with_path(&mut command);
+        let mut command = match &self.network {
+            Some(network) => {
+                let mut nsenter = Command::new("nsenter");
+                nsenter.arg(format!("--net=/proc/{}/ns/net", network.pid())).arg(program);
+                nsenter
+            }
+            None => Command::new(program),
+        };
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", self.directory.path().join("bin").display()));
         command
     }
 
-    fn with_path(&self, command: &mut Command) {
-        let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{}:{path}", self.directory.path().join("bin").display()));
+    /// What launchers are told of the network.
+    fn interface(&self) -> (&str, &str) {
+        if self.network.is_some() { ("eth0", NETWORK) } else { ("lo", "lo") }
     }
 
     /// A program that does something else than inspecting on the first host.
@@ -517,8 +612,7 @@ impl Hosts {
     }
 
     fn inspect(&self, arguments: &[&str]) -> Output {
-        let mut command = command();
-        self.with_path(&mut command);
+        let mut command = self.command(env!("CARGO_BIN_EXE_ompd-inspect"));
         command.arg("job").args(arguments).output().expect("ompd-inspect can be started")
     }
 }
@@ -534,23 +628,27 @@ fn ranks_on_hosts() -> Result<(), Skip> {
     let ranks = 4;
     let hosts = Hosts::start(2)?;
     let ssh = hosts.directory.path().join("bin/ssh");
+    let (interface, network) = hosts.interface();
     for library in ["openmpi", "mpich"] {
         let program = compiled(library, "ranks", hosts.directory.path())?;
-        let mut launcher = hosts.command(&format!("mpirun.{library}"));
+        let mut launcher = hosts.command("sh");
+        let mpirun = format!("mpirun.{library}");
         if library == "openmpi" {
             launcher.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-            launcher.env("OMPI_MCA_mpi_yield_when_idle", "1");
-            launcher.args(["--oversubscribe", "--host", "n1:2,n2:2", "--mca", "oob_tcp_if_include", "lo"]);
-            launcher.args(["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"]);
+            launcher.env("OMPI_MCA_mpi_yield_when_idle", "1").args(["-c", "exec \"$0\" \"$@\"", &mpirun]);
+            launcher.args(["--oversubscribe", "--host", "n1:2,n2:2", "--mca", "oob_tcp_if_include", network]);
+            launcher.args(["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", network]);
             launcher.args(["--mca", "plm_rsh_agent"]).arg(&ssh);
         } else {
-            // The hosts have no shared memory in common, though their addresses are the same.
-            launcher.env("UCX_TLS", "tcp,self").env("UCX_NET_DEVICES", "lo");
+            // The hosts have no shared memory in common, though their addresses may be the same.
+            launcher.env("UCX_TLS", "tcp,self").env("UCX_NET_DEVICES", interface);
+            // The process that is named is a shell, and the launcher its child.
+            launcher.args(["-c", "\"$0\" \"$@\"; exit $?", &mpirun]);
             launcher.args(["-launcher", "ssh", "-launcher-exec"]).arg(&ssh).args([
                 "-hosts",
                 "n1:2,n2:2",
                 "-iface",
-                "lo",
+                interface,
             ]);
         }
         launcher.args(["-np", &ranks.to_string()]).arg(&program).stdin(Stdio::null());
@@ -581,11 +679,15 @@ fn ranks_on_hosts() -> Result<(), Skip> {
         assert!(text.contains("Not inspected: host nowhere.invalid: ssh: Could not resolve hostname"), "{text}");
         let (text, _, status) = texts(&hosts.inspect(&["--hosts", "n1", "--name", "no-such-program"]));
         assert!(status == 2 && text.contains("host n1: no process is called no-such-program"), "{text}");
+        let (text, _, status) = texts(&hosts.inspect(&["--hosts", "gone[1-9].invalid", "--name", "ranks"]));
+        let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(status == 2 && plain.contains("Not inspected: 9 (host gone[1-9].invalid): ssh: Could not"), "{text}");
         let (_, error, status) = texts(&hosts.inspect(&["--hosts=-oProxyCommand=x", "--name", "ranks"]));
         assert!(status == 2 && error.contains("is no list of hosts"), "{error}");
         // Of a host whose report is damaged, and of one that does not answer, the reason is shown, and of the other its ranks.
         for (does, timeout, reason) in [
             ("\"$inspect\" \"$@\" | sed 's/.$/!/'", "60s", "its report is damaged"),
+            ("\"$inspect\" \"$@\" | awk '{ $4++; print }'", "60s", "its report is cut off"),
             // The other host has to answer in this time, also on a busy machine.
             ("exec sleep 1000", "20s", "no answer in 20 s"),
         ] {
