@@ -11,7 +11,8 @@ const BASE: u64 = 0x1000;
 /// More code than a function has that anything is recovered from.
 const MAX_CODE: usize = 4096;
 /// Lower than the program's own, so that many inputs can be tried.
-const LIMITS: Limits = Limits { paths: 48, instructions: 4000, visits: 2, inline_depth: 2, inline_bytes: 4096 };
+const LIMITS: Limits =
+    Limits { paths: 48, instructions: 4000, visits: 2, inline_depth: 2, inline_bytes: 4096, beyond: false };
 
 /// The first byte of an input for each instruction set.
 pub const MACHINES: [(u8, Machine); 2] = [(0, Machine::X86_64), (1, Machine::AARCH64)];

@@ -246,7 +246,11 @@ fn step(rank: u64, to: &Partner) -> String {
 }
 
 fn towards(function: &str) -> &'static str {
-    if function.ends_with("end") { "to" } else { "from" }
+    match function {
+        "MPI_Wait" => "for a message from",
+        _ if function.ends_with("end") => "to",
+        _ => "from",
+    }
 }
 
 /// Where the main threads of some ranks are.

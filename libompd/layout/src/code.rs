@@ -50,7 +50,7 @@ pub use flow::{EachTransfer, MadeFrame, Operand, Poll, Stub, Transfer, TransferK
 pub use image::{CodeImage, Slot, functions};
 pub use immediates::{ImmediateStore, immediate_stores, may_store_words};
 pub use poll::poll;
-pub use run::{Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
+pub use run::{Beyond, Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
 pub use transfers::{each_transfer, made_frame, stub, stub_of, transfers};
 pub use value::{Given, number, value};
 

@@ -100,7 +100,11 @@ fn span(span: Duration) -> String {
 
 /// ` from rank 3, tag 7, of MPI_COMM_WORLD`: what a call of MPI was given.
 fn given(function: &str, arguments: &MpiArguments) -> String {
-    let direction = if function.ends_with("send") || function == "MPI_Send" { "to" } else { "from" };
+    let direction = match function {
+        "MPI_Wait" => "for a message from",
+        _ if function.ends_with("send") || function == "MPI_Send" => "to",
+        _ => "from",
+    };
     let partner = arguments.partner.map(|partner| match partner {
         Partner::Rank(rank) => format!(" {direction} rank {rank}"),
         Partner::Any => format!(" {direction} any rank"),

@@ -4,10 +4,10 @@
 //! within `gomp_team_end`, and an internal function of a stripped library has no name. The instruction before the return
 //! address still says which function was called.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::{ControlFlow, Range};
 
-use ompd_layout::code::{self, CodeImage, Event, Expr, Limits, Operand, Slot, Stub, Transfer, TransferKind};
+use ompd_layout::code::{self, CodeImage, Event, Expr, Kind, Limits, Op, Operand, Slot, Stub, Transfer, TransferKind};
 use ompd_process::{Addr, ElfFile, Machine, Target, TargetExt};
 
 use crate::call_sites::MAX_FUNCTION;
@@ -142,7 +142,11 @@ fn argument_within(
         // The others may hold something else by now (psABI x86-64, 3.2.1; AAPCS64, 6.1.1).
         register: &|register| {
             let is_kept = roles.preserved.contains(&register) || roles.stack_pointer == register;
-            is_kept.then(|| images.register(&frame.registers, register)).flatten()
+            let now = is_kept.then(|| images.register(&frame.registers, register)).flatten()?;
+            match register == roles.stack_pointer {
+                true => Some(now.wrapping_add_signed(argument.stack?.wrapping_neg())),
+                false => Some(now),
+            }
         },
         memory: &|at, size| {
             let at = Addr(at);
@@ -166,6 +170,8 @@ struct Argument {
     entry: u64,
     /// Where the function begins.
     function: u64,
+    /// What the code from `entry` on has added to the stack pointer, if that is known.
+    stack: Option<i64>,
 }
 
 /// What the code right before a call gives it as argument number `index`, if it is the same on all ways through that code.
@@ -201,21 +207,48 @@ fn argument(images: &Images<'_>, returns_to: Addr, index: u8) -> Option<Argument
         }
     }
     // Without jumps, only instructions that move a value by a condition make several paths of it.
-    let limits = Limits { paths: 16, instructions: 1024, visits: 1, inline_depth: 0, inline_bytes: 0 };
+    let limits = Limits { paths: 16, instructions: 1024, visits: 1, inline_depth: 0, inline_bytes: 0, beyond: true };
     let run = code::run(&Until { file, end: returns_to }, begin, &limits).ok()?;
-    let paths: Vec<Option<Expr>> = run
+    let paths: Vec<Option<(Expr, Option<Expr>)>> = run
         .paths()
         .map(|mut events| {
             let call = events.find_map(|event| match event {
                 Event::Call(found) if found.at == call => Some(found),
                 _ => None,
             });
-            call?.args.get(usize::from(index)).cloned()
+            let call = call?;
+            Some((call.argument(usize::from(index))?.clone(), call.beyond.as_ref().map(|of| of.stack.clone())))
         })
         .collect();
-    let value = paths.first().cloned().flatten()?;
-    let differ = paths.iter().any(|other| other.as_ref() != Some(&value));
-    (paths.len() < limits.paths && !differ).then_some(Argument { value, entry: begin, function: function.start })
+    let first = paths.first().cloned().flatten()?;
+    let differ = paths.iter().any(|other| other.as_ref() != Some(&first));
+    let (value, stack) = first;
+    // A jump to another function leaves nothing of this one on the stack.
+    let added = |stack: Expr| Some(stack.split()).filter(|(base, _)| matches!(base.kind(), Kind::Stack(0)));
+    let stack = stack.and_then(added).map(|(_, added)| added);
+    (paths.len() < limits.paths && !differ).then_some(Argument { value, entry: begin, function: function.start, stack })
+}
+
+/// Where the function that begins at `function` stores its arguments number `indices` in one object, as offsets in that, ascending.
+/// `None` unless it stores each of them there, and all its ways agree on the offsets.
+pub(crate) fn stores_of_arguments(images: &Images<'_>, function: Addr, indices: &[u8]) -> Option<Vec<Vec<i64>>> {
+    let image = images.at(function)?;
+    let file = image.info.as_ref()?.file();
+    let run = code::run(&**file, function.back(image.bias).0, &Limits { visits: 1, ..Limits::default() }).ok()?;
+    let mut objects: HashMap<Expr, Vec<BTreeSet<i64>>> = HashMap::new();
+    for event in run.events() {
+        let Event::Store(store) = event else { continue };
+        // Of a number the lower half is stored.
+        let whole = store.value.as_op(Op::And).map_or(&store.value, |(left, _)| left);
+        let Some(at) = whole.as_arg().and_then(|index| indices.iter().position(|wanted| *wanted == index)) else {
+            continue;
+        };
+        let (object, offset) = store.addr.split();
+        objects.entry(object).or_insert_with(|| vec![BTreeSet::new(); indices.len()])[at].insert(offset);
+    }
+    let mut whole = objects.into_values().filter(|offsets| offsets.iter().all(|of_one| !of_one.is_empty()));
+    let first = whole.next()?;
+    whole.all(|other| other == first).then(|| first.into_iter().map(|of_one| of_one.into_iter().collect()).collect())
 }
 
 /// A direct call.

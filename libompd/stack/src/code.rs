@@ -60,6 +60,12 @@ impl<'t> Code<'t> {
         calls::argument_number(self.process.target, &self.process.images, frames, number, index)
     }
 
+    /// Where the function that begins at `function` stores its arguments number `indices` in one object: for each the offsets in that.
+    /// `None` unless its code shows that.
+    pub fn stores_of_arguments(&self, function: Addr, indices: &[u8]) -> Option<Vec<Vec<i64>>> {
+        calls::stores_of_arguments(&self.process.images, function, indices)
+    }
+
     /// The part of the static variable at `variable` that lies `offset` bytes behind its beginning, as `[2].lock`.
     /// Empty for the variable itself. `None` if debug information does not say.
     pub fn part_of_variable(&self, variable: Addr, offset: u64) -> Option<String> {

@@ -47,10 +47,16 @@ fn ranks(job: &Job) -> Vec<i32> {
 
 /// Compiles the program; a reason if that cannot be done here.
 pub fn compiled(library: &str, name: &str, directory: &Path) -> Result<PathBuf, Skip> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/mpi").join(format!("{name}.c"));
-    let compiler = format!("mpicc.{library}");
+    compiled_as(library, &format!("{name}.c"), "-O1", directory)
+}
+
+fn compiled_as(library: &str, source: &str, optimized: &str, directory: &Path) -> Result<PathBuf, Skip> {
+    let (name, language) = source.split_once('.').expect("a name with the language behind it");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/mpi").join(source);
+    let compiler = format!("{}.{library}", if language == "c" { "mpicc" } else { "mpif90" });
     let program = directory.join(name);
-    let compiled = Command::new(&compiler).args(["-g", "-O1", "-fopenmp"]).arg(source).arg("-o").arg(&program).output();
+    let compiled =
+        Command::new(&compiler).args(["-g", optimized, "-fopenmp"]).arg(source).arg("-o").arg(&program).output();
     let compiled =
         compiled.map_err(|why| Skip::because(format!("{compiler} cannot be run ({why}); ci/setup gets it")))?;
     match compiled.status.success() {
@@ -61,8 +67,11 @@ pub fn compiled(library: &str, name: &str, directory: &Path) -> Result<PathBuf, 
 
 /// Compiles the program and starts it on all ranks; a reason if that cannot be done here.
 fn start(library: &str, name: &'static str, directory: &Path) -> Result<Job, Skip> {
+    start_program(library, name, &compiled(library, name, directory)?)
+}
+
+fn start_program(library: &str, name: &'static str, program: &Path) -> Result<Job, Skip> {
     let launcher = format!("mpirun.{library}");
-    let program = compiled(library, name, directory)?;
     let mut command = Command::new(&launcher);
     if library == "openmpi" {
         // Four ranks on however few processors, by whoever runs the tests.
@@ -74,7 +83,7 @@ fn start(library: &str, name: &'static str, directory: &Path) -> Result<Job, Ski
         .args(["-np", &RANKS.to_string()])
         // The shell has the rank too, and waits for the program.
         .args(["sh", "-c", "\"$0\"; exit $?"])
-        .arg(&program)
+        .arg(program)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -439,6 +448,86 @@ fn ranks_that_wait_for_messages_of_each_other_are_a_suspicion() {
                 "2 ranks (0-1) are in no collective call: MPI_Recv, cycle.c:10, in swap",
             ],
         );
+    }
+}
+
+/// Arguments on the stack, and those of the function around the call: however it is compiled.
+#[test]
+fn communicators_on_the_stack_and_arguments_passed_on_are_read() {
+    let ways = ["-O0", "-O1", "-O2", "-O3"];
+    let programs = [("given", "given.c"), ("given_fortran", "given_fortran.f90")];
+    for library in ["openmpi", "mpich"] {
+        for ((name, source), optimized) in programs.iter().flat_map(|of| ways.map(|way| (*of, way))) {
+            let directory = tempfile::tempdir().expect("a directory");
+            let compiled = compiled_as(library, source, optimized, directory.path());
+            let job = match compiled.and_then(|program| start_program(library, name, &program)) {
+                Ok(job) => job,
+                Err(skip) => {
+                    skip.show();
+                    continue;
+                }
+            };
+            let of_rank = |rank: usize, function: &str, subroutine: &str| {
+                let line = 1 + std::fs::read_to_string(
+                    Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/mpi").join(source),
+                )
+                .expect("the source")
+                .lines()
+                .position(|line| line.to_lowercase().contains(&format!("{}(", function.to_lowercase())))
+                .expect("its call");
+                let what = format!("of MPI_COMM_WORLD, called at {source}:{line}, in {subroutine}");
+                format!("rank {rank} of 4 is in {function} {what}")
+            };
+            answers(
+                &format!("{library} {source} {optimized}"),
+                &job,
+                &[],
+                &[
+                    &of_rank(0, "MPI_Reduce", "reduce"),
+                    &of_rank(1, "MPI_Gather", "gather"),
+                    "rank 3 is in MPI_Recv from rank 2, which is in MPI_Sendrecv, ",
+                ],
+            );
+            let json = run(&["job", "--json", "--pid", &job.launcher.id().to_string()]).stdout;
+            let merged: serde_json::Value = serde_json::from_slice(&json).expect("a document");
+            let calls = merged["calls"].as_array().expect("calls");
+            let swap = calls.iter().find(|call| call["function"] == "MPI_Sendrecv").expect("the call of rank 2");
+            assert_eq!(swap["communicator"], "MPI_COMM_WORLD", "{library} {source} {optimized}");
+        }
+    }
+}
+
+/// What a wait is for is in the request of Open MPI; of MPICH it is not known.
+#[test]
+fn a_wait_for_a_request_names_whose_message_it_is_for() {
+    for (library, optimized) in
+        [("openmpi", "-O0"), ("openmpi", "-O1"), ("openmpi", "-O2"), ("openmpi", "-O3"), ("mpich", "-O1")]
+    {
+        let directory = tempfile::tempdir().expect("a directory");
+        let compiled = compiled_as(library, "requests.c", optimized, directory.path());
+        let job = match compiled.and_then(|program| start_program(library, "requests", &program)) {
+            Ok(job) => job,
+            Err(skip) => {
+                skip.show();
+                continue;
+            }
+        };
+        let places = "rank 3: MPI_Barrier, requests.c:26, in main 3 ranks (0-2): MPI_Wait, requests.c:11, in await";
+        let cycle = "Suspicion: 2 ranks wait for each other: rank 0 in MPI_Wait for a message from rank 1, rank 1 in MPI_Wait for a \
+                     message from rank 0.";
+        if library == "mpich" {
+            let told = answers(library, &job, &[], &[places]);
+            assert!(!told.contains("wait for each other"), "{told}");
+            continue;
+        }
+        answers(library, &job, &[], &[places, cycle]);
+        let third = ranks(&job)[2].to_string();
+        let report: serde_json::Value = serde_json::from_slice(&run(&["--json", &third]).stdout).expect("a report");
+        let threads = report["os_threads"].as_array().expect("threads");
+        let wait = threads.iter().map(|thread| &thread["outside"]["wait"]).find(|wait| wait["mpi"] == "MPI_Wait");
+        let wait = wait.expect("the wait of rank 2");
+        assert_eq!(wait["communicator"]["value"], "MPI_COMM_WORLD", "{optimized}: {wait}");
+        assert_eq!(wait["partner"]["value"], -1, "{optimized}: {wait}");
     }
 }
 

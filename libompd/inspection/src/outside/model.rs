@@ -164,7 +164,7 @@ impl OutsideWait {
 }
 
 /// The arguments of an MPI call, from the code that calls it and the current registers and memory. They are right unless the
-/// variables passed have changed since. What is unknown, or is no argument of the function, is `None`.
+/// variables passed have changed since. Of `MPI_Wait`, those of the receive that it waits for. What is unknown, or is no argument of the function, is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MpiArguments {
     /// The communicator.

@@ -1,4 +1,5 @@
-//! What a call of MPI was given: communicator, partner and tag, by the code that calls it.
+//! What a call of MPI was given: communicator, partner and tag, by the code that calls it. Of a wait for a request of Open MPI, they are in
+//! the request.
 
 use ompd_process::{Addr, Target, TargetExt};
 use ompd_stack::{Code, Frame};
@@ -14,7 +15,6 @@ struct Positions {
     communicator: Option<u8>,
 }
 
-/// Arguments beyond the sixth are on the stack, where nobody looks for them.
 const POSITIONS: &[Positions] = &[
     Positions {
         functions: &["MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Bsend", "MPI_Recv"],
@@ -31,6 +31,34 @@ const POSITIONS: &[Positions] = &[
         tag: None,
         communicator: Some(5),
     },
+    Positions {
+        functions: &["MPI_Reduce", "MPI_Allgather", "MPI_Alltoall", "MPI_Neighbor_allgather", "MPI_Neighbor_alltoall"],
+        partner: None,
+        tag: None,
+        communicator: Some(6),
+    },
+    Positions {
+        functions: &["MPI_Gather", "MPI_Scatter", "MPI_Allgatherv", "MPI_Neighbor_allgatherv"],
+        partner: None,
+        tag: None,
+        communicator: Some(7),
+    },
+    Positions {
+        functions: &[
+            "MPI_Gatherv",
+            "MPI_Scatterv",
+            "MPI_Alltoallv",
+            "MPI_Alltoallw",
+            "MPI_Neighbor_alltoallv",
+            "MPI_Neighbor_alltoallw",
+        ],
+        partner: None,
+        tag: None,
+        communicator: Some(8),
+    },
+    // Which of their partners they wait for is unknown.
+    Positions { functions: &["MPI_Sendrecv_replace"], partner: None, tag: None, communicator: Some(7) },
+    Positions { functions: &["MPI_Sendrecv"], partner: None, tag: None, communicator: Some(10) },
     Positions {
         functions: &["MPI_Comm_dup", "MPI_Comm_split", "MPI_Comm_split_type", "MPI_Comm_create"],
         partner: None,
@@ -49,6 +77,16 @@ struct Numbers {
     /// In Fortran.
     world_number: i32,
     own_number: i32,
+}
+
+impl Numbers {
+    fn partner(&self, number: i32) -> Option<Partner> {
+        match number {
+            any if any == self.any_source => Some(Partner::Any),
+            none if none == self.no_process => Some(Partner::None),
+            rank => u32::try_from(rank).ok().map(Partner::Rank),
+        }
+    }
 }
 
 /// How a library names a communicator in C.
@@ -98,6 +136,9 @@ impl<'a, 't> Arguments<'a, 't> {
 
     /// What the call of `function`, which the frame `number` of `frames` is in by the name `symbol`, was given.
     pub(super) fn of(&self, function: &str, symbol: &str, frames: &[Frame], number: usize) -> MpiArguments {
+        if function == "MPI_Wait" {
+            return self.received(symbol, frames, number).unwrap_or_default();
+        }
         let positions = POSITIONS.iter().find(|of| of.functions.contains(&function));
         let Some((positions, numbers)) = positions.zip(self.numbers) else { return MpiArguments::default() };
         // In Fortran all arguments are addresses.
@@ -122,15 +163,41 @@ impl<'a, 't> Arguments<'a, 't> {
                 number => Communicator::Other(u64::from(number as u32)),
             }),
         });
-        let partner = positions.partner.and_then(number_at).and_then(|partner| match partner {
-            any if any == numbers.any_source => Some(Partner::Any),
-            none if none == numbers.no_process => Some(Partner::None),
-            rank => u32::try_from(rank).ok().map(Partner::Rank),
-        });
+        let partner = positions.partner.and_then(number_at).and_then(|partner| numbers.partner(partner));
         let tag = positions.tag.and_then(number_at).filter(|tag| *tag >= 0 || *tag == numbers.any_tag);
         // A partner of an unknown communicator is nobody.
         let partner = partner.filter(|_| communicator.is_some());
         MpiArguments { communicator, partner, tag: tag.map(|tag| u32::try_from(tag).ok()) }
+    }
+
+    /// What the receive was given whose request `MPI_Wait` is given. The request says by its class that it is one of Open MPI's `ob1`,
+    /// and the function of `ob1` that begins receives shows by its code where it keeps what it was given.
+    fn received(&self, symbol: &str, frames: &[Frame], number: usize) -> Option<MpiArguments> {
+        const CLASS: &str = "mca_pml_ob1_recv_request_t_class";
+        const BEGINS: &str = "mca_pml_ob1_irecv";
+        // Source, tag and communicator (`mca_pml_base_module_irecv_fn_t`, ompi/mca/pml/pml.h).
+        const GIVEN: [u8; 3] = [3, 4, 5];
+        let numbers = self.numbers.filter(|_| symbol.starts_with(['M', 'P']) && !symbol.contains("_f08"))?;
+        let request = self.target.read_ptr(self.code.argument_address(frames, number, 0)?).ok()?;
+        // An object begins with the address of its class (opal/class/opal_object.h).
+        let class = self.target.read_ptr(request).ok()?;
+        let module =
+            self.target.module_at(class).filter(|module| module.symbol(CLASS).is_some_and(|at| at.addr == class))?;
+        let places = self.code.stores_of_arguments(module.symbol(BEGINS)?.addr, &GIVEN)?;
+        let [from, tag, communicators] = places.as_slice() else { return None };
+        let number_at = |places: &[i64]| match places {
+            [one] => self.target.read_u32(request.offset(*one as u64)).ok().map(|number| number as i32),
+            _ => None,
+        };
+        let (from, tag) = (number_at(from)?, number_at(tag)?);
+        let mut communicators = communicators.iter().map(|at| self.target.read_ptr(request.offset(*at as u64)).ok());
+        let address = communicators.next()??;
+        if communicators.any(|other| other != Some(address)) {
+            return None;
+        }
+        let communicator = self.communicator(address.0, |handle| self.is_variable(handle, address), numbers);
+        let tag = Some(tag).filter(|tag| *tag >= 0 || *tag == numbers.any_tag).map(|tag| u32::try_from(tag).ok());
+        Some(MpiArguments { communicator: Some(communicator), partner: numbers.partner(from), tag })
     }
 
     fn communicator(&self, value: u64, is: impl Fn(&Handle) -> bool, numbers: &Numbers) -> Communicator {

@@ -41,7 +41,7 @@ pub(super) fn plain_name(symbol: &str) -> Cow<'_, str> {
 }
 
 /// `MPI_Recv` for the functions that tools may replace, and for those that Fortran calls: `PMPI_Recv`, `mpi_recv_`, `mpi_recv__`,
-/// `mpi_recv_f`, `mpi_recv_f08_`.
+/// `mpi_recv_f`, `mpi_recv_f08_`, `pmpi_recv`.
 pub(super) fn mpi_name(symbol: &str) -> Option<String> {
     let name = symbol.strip_prefix(['P', 'p']).unwrap_or(symbol);
     if let Some(rest) = name.strip_prefix("MPI_") {
@@ -50,7 +50,9 @@ pub(super) fn mpi_name(symbol: &str) -> Option<String> {
         return (named && symbol.starts_with(['P', 'M'])).then(|| format!("MPI_{rest}"));
     }
     let rest = name.strip_prefix("mpi_")?;
-    let rest = ["_f08_", "_f_", "_f", "__", "_"].iter().find_map(|suffix| rest.strip_suffix(suffix))?;
+    // Programs have functions that begin with `mpi_`, and none that begins with `pmpi_`.
+    let of_library = symbol.starts_with('p').then_some(rest);
+    let rest = ["_f08_", "_f_", "_f", "__", "_"].iter().find_map(|suffix| rest.strip_suffix(suffix)).or(of_library)?;
     let first = rest.chars().next().filter(char::is_ascii_lowercase)?;
     let rest = rest.strip_prefix(first).filter(|rest| rest.bytes().all(is_of_name))?;
     Some(format!("MPI_{}{rest}", first.to_ascii_uppercase()))
@@ -137,6 +139,7 @@ mod tests {
             ("MPI_Win_lock_all", "MPI_Win_lock_all"),
             ("mpi_allreduce_", "MPI_Allreduce"),
             ("pmpi_recv__", "MPI_Recv"),
+            ("pmpi_sendrecv", "MPI_Sendrecv"),
             ("mpi_recv_f08_", "MPI_Recv"),
             ("std::future<std::vector<int>>::get", "std::future::get"),
             ("_start", "_start"),

@@ -9,7 +9,7 @@ use ompd_process::Machine;
 use super::expr::{Callee, Expr, Kind, Op, TlsSlot};
 use super::flow::{EachTransfer, Flow, Jumps, MadeFrame, Poll, Step, Stub};
 use super::image::{CodeImage, Slot};
-use super::run::{Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
+use super::run::{Beyond, Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
 use super::state::{Convention, Frame, Path, escape, stack_read, stack_slot, stack_write};
 
 /// Arguments of a call that are noted: as many as x86-64 passes in registers.
@@ -369,7 +369,24 @@ impl<I: InstructionSet> Engine<'_, I> {
             escape(p, &argument);
         }
         let args: [Expr; ARGUMENTS] = std::array::from_fn(|n| p.registers[I::CONVENTION.arguments[n]].clone());
-        self.run.note(&mut p.trace, Event::Call(Call { at: p.pc, callee: callee.clone(), args, tail }));
+        let beyond = (self.limits.beyond && !tail).then(|| Box::new(Self::beyond(p)));
+        self.run.note(&mut p.trace, Event::Call(Call { at: p.pc, callee: callee.clone(), args, tail, beyond }));
+    }
+
+    /// What lies on the stack has eight bytes each, of which a number may fill the first four (psABI x86-64, 3.2.3; AAPCS64, 6.8.2).
+    fn beyond(p: &Path) -> Beyond {
+        const SLOT: i64 = 8;
+        let stack = p.registers[I::CONVENTION.stack].clone();
+        let args = std::array::from_fn(|n| {
+            let n = n + ARGUMENTS;
+            let Some(on_stack) = n.checked_sub(I::CONVENTION.arguments.len()) else {
+                return p.registers[I::CONVENTION.arguments[n]].clone();
+            };
+            let Some((base, top)) = stack_slot(&stack) else { return p.unknown() };
+            let read = |size| stack_read(p, (base, top.saturating_add(SLOT * on_stack as i64)), size);
+            Some(read(8)).filter(|value| *value != p.unknown()).unwrap_or_else(|| read(4))
+        });
+        Beyond { stack, args }
     }
 
     /// The result of a call that is not followed.

@@ -19,11 +19,13 @@ pub struct Limits {
     pub inline_depth: u8,
     /// Only functions up to this many bytes are followed. Where the extent is not known, none.
     pub inline_bytes: u64,
+    /// Whether calls have [`Call::beyond`].
+    pub beyond: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { paths: 64, instructions: 40_000, visits: 2, inline_depth: 0, inline_bytes: 512 }
+        Limits { paths: 64, instructions: 40_000, visits: 2, inline_depth: 0, inline_bytes: 512, beyond: false }
     }
 }
 
@@ -95,6 +97,27 @@ pub struct Call {
     pub args: [Expr; 6],
     /// True for a jump that replaces the frame.
     pub tail: bool,
+    /// What else it is given, if that is wanted ([`Limits::beyond`]). Never of a jump.
+    pub beyond: Option<Box<Beyond>>,
+}
+
+/// What a call is given beyond the first six arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Beyond {
+    /// The stack pointer, without what the call itself pushes.
+    pub stack: Expr,
+    /// The seventh argument and those behind it: in registers if the machine has so many for that, else on the stack.
+    pub args: [Expr; 6],
+}
+
+impl Call {
+    /// Argument number `index`, counted from 0, as far as it is noted.
+    pub fn argument(&self, index: usize) -> Option<&Expr> {
+        match index.checked_sub(self.args.len()) {
+            None => self.args.get(index),
+            Some(beyond) => self.beyond.as_ref()?.args.get(beyond),
+        }
+    }
 }
 
 /// An end of the function. After a tail call the value is the callee's result.

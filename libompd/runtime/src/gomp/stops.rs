@@ -27,7 +27,8 @@ use crate::stops::{
 const FUNCTION: u8 = 0;
 const TEAM: u8 = 4;
 /// Bounds for functions in which tasks are executed: they are the largest of the library.
-const TASKS: Limits = Limits { paths: 2000, instructions: 400_000, visits: 2, inline_depth: 1, inline_bytes: 96 };
+const TASKS: Limits =
+    Limits { paths: 2000, instructions: 400_000, visits: 2, inline_depth: 1, inline_bytes: 96, beyond: false };
 
 /// What programs call (lock.c, critical.c, task.c, single.c, sections.c, loop.c).
 const CONSTRUCTS: Constructs = Constructs {

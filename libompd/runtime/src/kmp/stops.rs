@@ -23,7 +23,8 @@ const TOO_MANY: &str = "there are too many calls of the barriers of teams";
 /// Offset of `routine` in `kmp_task_t`, which compilers know.
 const ROUTINE: i64 = 8;
 /// Bounds for the largest functions.
-const LARGE: Limits = Limits { paths: 3000, instructions: 600_000, visits: 1, inline_depth: 0, inline_bytes: 0 };
+const LARGE: Limits =
+    Limits { paths: 3000, instructions: 600_000, visits: 1, inline_depth: 0, inline_bytes: 0, beyond: false };
 
 /// What programs call (kmp_csupport.cpp, kmp_tasking.cpp, kmp_ftn_entry.h), those that GCC has compiled too (kmp_gsupport.cpp).
 const CONSTRUCTS: Constructs = Constructs {
