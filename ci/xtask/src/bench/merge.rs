@@ -224,7 +224,8 @@ fn merge(inspect: &Path, arguments: &[PathBuf], stream: Option<&Path>, ranks: u6
     // Read by another process: this one must stay small.
     let page = Command::new(inspect).arg("merge").arg(output.path()).stdin(Stdio::null()).output()?;
     let page = String::from_utf8_lossy(&page.stdout).replace(',', "");
-    ensure!(page.starts_with(&format!("{ranks} ranks of job ")), "not all of {ranks} ranks were merged: {page}");
+    let title = format!("{ranks} ranks of job ");
+    ensure!(page.lines().any(|line| line.starts_with(&title)), "not all of {ranks} ranks were merged: {page}");
     Ok((cost, output.as_file().metadata()?.len()))
 }
 
