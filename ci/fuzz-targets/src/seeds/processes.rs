@@ -11,6 +11,8 @@ const RINGS: usize = 0x300;
 const THREADS: usize = 0x400;
 const STACK: usize = 0x1c00;
 const RANDOM: usize = 0x1e00;
+/// The strings lie one behind the other, as the kernel leaves them.
+const ARGUMENT: usize = VARIABLE - 8;
 const VARIABLE: usize = 0x1e40;
 /// Right behind the variable and its end.
 const NAME: usize = VARIABLE + 18;
@@ -93,9 +95,10 @@ pub(super) fn make(library: &[u8], list: List) -> Option<Vec<u8>> {
     // Their number, arguments, NULL, variables, NULL, the vector: AT_PHDR, AT_ENTRY, AT_RANDOM, AT_EXECFN.
     let entry = u64::from_le_bytes(library.get(24..32)?.try_into().ok()?);
     let vector = [3, at(IMAGE + 64), 9, at(IMAGE).wrapping_add(entry), 25, at(RANDOM), 31, at(NAME), 0, 0];
-    put(STACK, &[1, at(NAME), 0, at(VARIABLE), 0]);
+    put(STACK, &[1, at(ARGUMENT), 0, at(VARIABLE), 0]);
     put(STACK + 40, &vector);
-    for (place, text) in [(VARIABLE, &b"OMP_NUM_THREADS=4\0"[..]), (NAME, b"/nowhere/library\0")] {
+    let texts = [(ARGUMENT, &b"library\0"[..]), (VARIABLE, b"OMP_NUM_THREADS=4\0"), (NAME, b"/nowhere/library\0")];
+    for (place, text) in texts {
         memory[place..][..text.len()].copy_from_slice(text);
     }
     let mut input = Vec::new();
