@@ -232,7 +232,7 @@ pub fn build_for(target: Target, program: &str, toolchain: Toolchain, opt: Opt, 
     if program == "device_simulator" {
         headers.push(sources.join("device_records.h"));
     }
-    if program.contains('/') || program == "lock_objects" {
+    if program.contains('/') || program.starts_with("lock_objects") {
         headers.extend(["expect.h", "lock_kind.h", "truth_calls.h"].map(|header| sources.join(header)));
         if language != Language::C {
             helpers.push(sources.join("truth_calls.c"));

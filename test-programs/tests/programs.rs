@@ -396,6 +396,7 @@ fn every_program_has_its_source() -> Result<()> {
             "two_teams",
             "lock_names",
             "lock_objects",
+            "lock_objects_fortran",
             "stop_points",
             "begins_late",
             "following",

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
-use test_programs::{Env, Launch, Opt, build, combinations, native_combinations};
+use test_programs::{Env, Launch, Opt, Runtime, Toolchain, build, can_build, combinations, native_combinations};
 
 use crate::common::json;
 
@@ -66,39 +66,55 @@ fn is_named(name: &str, role: &str) -> bool {
     alone == role
 }
 
-#[test]
-fn locks_on_stacks_and_in_allocated_memory_have_the_names_of_the_source() {
+/// Compares what the waits of a program are for with the roles of its threads, live and in cores. Returns how many were compared.
+fn names_are_those_of_the_source(program: &str, toolchain: Toolchain, runtime: Runtime, alone: usize) -> usize {
     let mut seen = 0;
-    for (toolchain, runtime) in native_combinations() {
-        for opt in [Opt::O0, Opt::O2] {
-            let program = build("lock_objects", toolchain, opt, &[]).expect("the program builds");
-            let running = Launch::new(&program, runtime, Env::Settled).start_hanging().expect("the program starts");
-            let directory = tempfile::tempdir().expect("a directory");
-            let core = match running.gcore(directory.path()).expect("gcore works") {
-                Ok(core) => Some(core.to_string_lossy().into_owned()),
-                Err(skip) => {
-                    skip.show();
-                    None
-                }
-            };
-            for target in std::iter::once(running.pid.to_string()).chain(core) {
-                let what = format!("{toolchain:?} {opt:?} on {runtime:?}, {target}");
-                let names = awaited(&json(&["waits", &target]).0);
-                let waiters = running.truth.threads.iter().filter(|thread| thread.role != "holder");
-                let mut of_this_frame = HashSet::new();
-                for thread in waiters {
-                    let name =
-                        names.get(&i64::from(thread.lwp)).unwrap_or_else(|| panic!("{what}: {thread:?} {names:?}"));
-                    assert!(is_named(name, &thread.role), "{what}: {name}, not {}", thread.role);
-                    if thread.role.starts_with("alone") {
-                        of_this_frame.insert(name.clone());
-                    }
-                    seen += 1;
-                }
-                // Two threads execute the function: the same text would look like one lock.
-                assert_eq!(of_this_frame.len(), 2, "{what}: {of_this_frame:?}");
+    for opt in [Opt::O0, Opt::O2] {
+        let program = build(program, toolchain, opt, &[]).expect("the program builds");
+        let running = Launch::new(&program, runtime, Env::Settled).start_hanging().expect("the program starts");
+        let directory = tempfile::tempdir().expect("a directory");
+        let core = match running.gcore(directory.path()).expect("gcore works") {
+            Ok(core) => Some(core.to_string_lossy().into_owned()),
+            Err(skip) => {
+                skip.show();
+                None
             }
+        };
+        for target in std::iter::once(running.pid.to_string()).chain(core) {
+            let what = format!("{toolchain:?} {opt:?} on {runtime:?}, {target}");
+            let names = awaited(&json(&["waits", &target]).0);
+            let waiters = running.truth.threads.iter().filter(|thread| thread.role != "holder");
+            let mut of_this_frame = HashSet::new();
+            for thread in waiters {
+                let name = names.get(&i64::from(thread.lwp)).unwrap_or_else(|| panic!("{what}: {thread:?} {names:?}"));
+                assert!(is_named(name, &thread.role), "{what}: {name}, not {}", thread.role);
+                if thread.role.starts_with("alone") {
+                    of_this_frame.insert(name.clone());
+                }
+                seen += 1;
+            }
+            // Several threads execute the function: the same text would look like one lock.
+            assert_eq!(of_this_frame.len(), alone, "{what}: {of_this_frame:?}");
         }
     }
-    assert!(seen > 0 || native_combinations().is_empty());
+    seen
+}
+
+#[test]
+fn locks_on_stacks_and_in_allocated_memory_have_the_names_of_the_source() {
+    let all = native_combinations();
+    let seen: Vec<usize> = all
+        .iter()
+        .map(|(toolchain, runtime)| names_are_those_of_the_source("lock_objects", *toolchain, *runtime, 2))
+        .collect();
+    assert!(seen.iter().all(|seen| *seen >= 18), "{seen:?}");
+}
+
+#[test]
+fn locks_in_arrays_of_fortran_have_its_subscripts() {
+    const PROGRAM: &str = "lock_objects_fortran";
+    match can_build(PROGRAM, Toolchain::Gcc).expect("the program is there") {
+        Ok(()) => assert!(names_are_those_of_the_source(PROGRAM, Toolchain::Gcc, Runtime::Libgomp, 0) >= 6),
+        Err(skip) => skip.show(),
+    }
 }

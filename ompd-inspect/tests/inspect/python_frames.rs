@@ -338,9 +338,12 @@ fn lock_and_interpreter_lock(interpreter: &Path, with_core: bool) {
         };
         let (report, _) = common::json(&["waits", &core]);
         let verdicts = &report["verdicts"];
+        // A thread that spins may have been stopped at a moment that does not show whether its wait is over.
+        if runtime.is_kmp() && verdicts[0] == Value::Null {
+            continue;
+        }
         // A core does not show which signals have handlers.
         assert_eq!(verdicts[0]["verdict"], json!("suspect"), "{what}: {verdicts}");
-        // A thread that spins may have been stopped at a moment that does not show whether its wait is over.
         if !runtime.is_kmp() {
             let found = (&verdicts[0]["situation"], &verdicts[0]["threads"]);
             assert_eq!(found, (&json!("lock_cycle"), &json!(threads)), "{what}: {verdicts}");

@@ -224,7 +224,7 @@ impl Gomp {
     }
 
     fn bind(module: &Module, layout: &Layout, info: InstanceInfo, own_code: OwnCode) -> Gomp {
-        let global = |name| instance::global(layout, module, name);
+        let global = |name| instance::resolve::global(layout, module, name);
         let built_in = layout.global(schema::TLS_DISTANCE).ok().map(Distance::Of);
         let distance = built_in.or_else(|| global(schema::TLS_SLOT).map(|(slot, _)| Distance::At(slot)));
         let program = module.file.as_ref().is_ok_and(|file| file.is_program());

@@ -2,8 +2,8 @@
 
 mod asked;
 mod costs;
-mod origins;
-mod resolve;
+pub(crate) mod origins;
+pub(crate) mod resolve;
 mod self_check;
 
 use std::collections::{HashMap, HashSet};
@@ -17,9 +17,9 @@ use crate::excerpt::{Excerpt, Focus, Known};
 use crate::model::{Common, DeeperItems, Fact, IcvValue, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::stops::{AtStop, OwnCall, OwnSymbols, StopEvent, StopPoint, Stops, Values};
 
-pub(crate) use origins::{Cost, Described, FamilyOrigins, parse_profiles};
+pub(crate) use origins::{Cost, FamilyOrigins, parse_profiles};
 pub use resolve::{Analysis, LayoutsFrom};
-pub(crate) use resolve::{analyse, global, resolve};
+pub(crate) use resolve::{analyse, resolve};
 pub(crate) use self_check::{SelfCheck, checked};
 
 /// Why a family says nothing.

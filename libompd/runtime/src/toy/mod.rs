@@ -105,7 +105,7 @@ struct Instance {
 
 impl Instance {
     fn bind(module: &Module, layout: &Layout, info: InstanceInfo) -> Instance {
-        let at = instance::global(layout, module, TEAM);
+        let at = instance::resolve::global(layout, module, TEAM);
         Instance { info, thread: ToyThread::bind(layout), team: ToyTeam::bind(layout), at }
     }
 

@@ -104,7 +104,7 @@ pub(super) struct Objects {
     followed: usize,
     /// There are more objects than were looked at.
     is_cut: bool,
-    /// Locks of OpenMP by their content: objects, elements and offsets. Of those with the same only two are kept.
+    /// Locks of OpenMP by their content. Of those with the same only two are kept.
     locks: Option<HashMap<u32, Vec<Lock>>>,
 }
 
@@ -112,6 +112,7 @@ pub(super) struct Objects {
 #[derive(Clone, Copy)]
 struct Lock {
     at: u64,
+    /// The object that it is in, or in a following element of.
     hop: usize,
     object: usize,
 }
