@@ -7,8 +7,10 @@
 
    Built by gcc, for a library that gives libgomp OMPT. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <omp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
@@ -741,8 +743,21 @@ static void *user_thread(void *argument)
     return NULL;
 }
 
+/* Threads of the process. */
+static int threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+    while (tasks && readdir(tasks))
+        count++;
+    if (tasks)
+        closedir(tasks);
+    return count;
+}
+
 int main(void)
 {
+    alarm(300);
     agree();
     loops();
     sharing();
@@ -754,8 +769,12 @@ int main(void)
     interrupted();
     for (int n = 0; n < 20; n++) {
         pthread_t thread;
+        int before = threads();
         pthread_create(&thread, NULL, user_thread, NULL);
         pthread_join(thread, NULL);
+        /* Its workers end after it, and nobody joins them. */
+        while (threads() > before)
+            sched_yield();
     }
     agree();
     printf("sum %ld\n", sum);

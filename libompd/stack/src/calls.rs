@@ -238,8 +238,9 @@ pub(crate) fn stores_of_arguments(images: &Images<'_>, function: Addr, indices: 
     let mut objects: HashMap<Expr, Vec<BTreeSet<i64>>> = HashMap::new();
     for event in run.events() {
         let Event::Store(store) = event else { continue };
-        // Of a number the lower half is stored.
-        let whole = store.value.as_op(Op::And).map_or(&store.value, |(left, _)| left);
+        // Of a number the lower half is stored; anything less would not be the argument.
+        let half = store.value.as_op(Op::And).filter(|(_, mask)| mask.as_const() == Some(u64::from(u32::MAX)));
+        let whole = half.map_or(&store.value, |(left, _)| left);
         let Some(at) = whole.as_arg().and_then(|index| indices.iter().position(|wanted| *wanted == index)) else {
             continue;
         };
