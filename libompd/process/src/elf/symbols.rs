@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::CStr;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use object::elf as raw;
@@ -14,6 +15,10 @@ use crate::source::{FilePart, Source};
 
 /// Symbols looked at for one that covers an address. Those that do are next to it, but for what they contain.
 const MAX_CONTAINED: usize = 4096;
+
+/// So many addresses are looked up by going through all symbols. Sorting them costs as much as some twenty such looks, and of most
+/// files a few addresses are asked for.
+const UNSORTED: u32 = 16;
 
 /// A defined symbol.
 #[derive(Debug, Clone)]
@@ -61,6 +66,8 @@ pub(super) struct SymbolTable {
     /// needed.
     by_name: OnceLock<Vec<(u32, u32)>>,
     by_addr: OnceLock<ByAddress>,
+    /// How many addresses were looked up before that order was made.
+    looked_up: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -280,7 +287,24 @@ impl SymbolTable {
     }
 
     /// The innermost symbol that covers `addr`. A symbol without a size covers only its own address.
-    pub fn covering(&self, addr: u64, mut wanted: impl FnMut(&Entry) -> bool) -> Option<&Entry> {
+    pub fn covering(&self, addr: u64, wanted: impl FnMut(&Entry) -> bool) -> Option<&Entry> {
+        let is_sorted = self.by_addr.get().is_some();
+        if is_sorted || self.looked_up.fetch_add(1, Ordering::Relaxed) >= UNSORTED {
+            return self.covering_by_order(addr, wanted);
+        }
+        self.covering_by_search(addr, wanted)
+    }
+
+    /// The same from all symbols, as they are in the file.
+    fn covering_by_search(&self, addr: u64, mut wanted: impl FnMut(&Entry) -> bool) -> Option<&Entry> {
+        let covers = |entry: &Entry| !entry.tls && entry.addr <= addr && (entry.addr == addr || addr < entry.end());
+        let candidates = self.entries.iter().enumerate().filter(|(_, entry)| covers(entry) && wanted(entry));
+        candidates
+            .min_by_key(|(index, entry)| (std::cmp::Reverse(entry.addr), entry.rank(), *index))
+            .map(|(_, best)| best)
+    }
+
+    fn covering_by_order(&self, addr: u64, mut wanted: impl FnMut(&Entry) -> bool) -> Option<&Entry> {
         let ByAddress { order, reach } = self.by_addr();
         let mut at = order.partition_point(|i| self.entries[*i as usize].addr <= addr);
         let last = at.saturating_sub(MAX_CONTAINED);
@@ -350,7 +374,12 @@ mod tests {
             entry("label", 0x180, 0),
             entry("far", 0x400, 0x10),
         ]);
-        let name = |a| table.covering(a, |_| true).map(|e| table.name_of(e));
+        let name = |a| {
+            let found = [table.covering_by_search(a, |_| true), table.covering_by_order(a, |_| true)];
+            let [by_search, by_order] = found.map(|found| found.map(|entry| table.name_of(entry)));
+            assert_eq!(by_search, by_order, "{a:#x}");
+            by_search
+        };
         assert_eq!(name(0x148).as_deref(), Some("inner"));
         assert_eq!(name(0x160).as_deref(), Some("outer"));
         assert_eq!(name(0x180).as_deref(), Some("label"));
@@ -359,6 +388,36 @@ mod tests {
         assert_eq!(name(0x40f).as_deref(), Some("far"));
         assert_eq!(name(0x410), None);
         assert_eq!(name(u64::MAX), None);
+    }
+
+    proptest::proptest! {
+        /// Few addresses, so that symbols lie in one another and have the same address.
+        #[test]
+        fn the_first_looks_find_what_the_later_ones_find(
+            symbols in proptest::collection::vec((0..24u64, 0..12u64, proptest::bits::u8::masked(0b1111)), 0..24)
+        ) {
+            let table = table(symbols.iter().map(|&(addr, size, flags)| Entry {
+                tls: flags == 1,
+                global: flags & 2 != 0,
+                function: flags & 4 != 0,
+                old_version: flags & 8 != 0,
+                ..entry("all", addr, size)
+            }).collect());
+            for addr in 0..40 {
+                let wanted = |entry: &Entry| addr % 2 == 0 || entry.function;
+                let [first, later] = [table.covering_by_search(addr, wanted), table.covering_by_order(addr, wanted)];
+                proptest::prop_assert!(first.map(std::ptr::from_ref) == later.map(std::ptr::from_ref), "{addr}");
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_beyond_the_first_few_are_looked_up_in_order() {
+        let table = table(vec![entry("f", 0x10, 4)]);
+        for looked_up in 0..2 * UNSORTED {
+            assert_eq!(table.by_addr.get().is_some(), looked_up > UNSORTED, "after {looked_up}");
+            assert!(table.covering(0x12, |_| true).is_some(), "after {looked_up}");
+        }
     }
 
     #[test]
@@ -376,7 +435,7 @@ mod tests {
     fn the_search_for_what_covers_an_address_ends() {
         let table = table((0..3 * MAX_CONTAINED as u64).map(|n| entry("all", n, u64::MAX)).collect());
         let mut seen = 0;
-        let found = table.covering(4 * MAX_CONTAINED as u64, |_| {
+        let found = table.covering_by_order(4 * MAX_CONTAINED as u64, |_| {
             seen += 1;
             false
         });
