@@ -7,6 +7,7 @@ mod budget;
 mod compare_builds;
 mod coverage;
 mod debuggers;
+mod faults;
 #[cfg(test)]
 mod house;
 mod layout;
@@ -37,6 +38,8 @@ enum Task {
     Coverage(coverage::Arguments),
     /// What the plugins can do in each release of gdb and LLDB (start it with `ci/debugger-table`).
     DebuggerTable(debuggers::Arguments),
+    /// Let system calls of `ompd-inspect` fail, one after the other (start it with `ci/faults`).
+    Faults(faults::Arguments),
     /// Layout profiles.
     #[command(subcommand)]
     Layout(layout::Task),
@@ -55,6 +58,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::CompareBuilds(arguments) => compare_builds::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Coverage(arguments) => coverage::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::DebuggerTable(arguments) => debuggers::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Task::Faults(arguments) => faults::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Layout(task) => layout::run(&task),
         Task::PluginTable(arguments) => plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Matrix(arguments) => matrix::run(&arguments).map(|()| ExitCode::SUCCESS),

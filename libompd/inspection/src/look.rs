@@ -181,6 +181,8 @@ pub(crate) fn finish(
     issues.extend(unseen.map(|path| Issue::new(path.as_str(), Trouble::NoSymbols)));
     let bases: Vec<_> = snapshots.iter().map(|snapshot| snapshot.instance.base).collect();
     os.shared = os::find_shared(target, &snapshots);
+    let unread = target.modules().iter().filter_map(|module| Some((module, module.file.as_ref().ok()?.unread()?)));
+    issues.extend(unread.map(|(module, what)| Issue::new(module.path.as_str(), Trouble::Target { what })));
     let mut waits_for = waits_for::judge(&snapshots, &os);
     // Symbol tables of all files are looked at, which only a hang is worth.
     if !waits_for.verdicts.is_empty() && os.signals == Signals::NotRecorded {

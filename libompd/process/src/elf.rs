@@ -230,6 +230,17 @@ impl ElfFile {
         self.source().len() as u64
     }
 
+    /// Why a part of the file, or of the one with its debug information, could not be read when it was wanted. What is in that part is
+    /// taken for absent.
+    pub fn unread(&self) -> Option<String> {
+        if let Some(why) = self.source().failed() {
+            return Some(format!("a part of the file cannot be read ({why})"));
+        }
+        let companion = self.companion.get()?.0.as_deref()?;
+        let why = companion.source().failed()?;
+        Some(format!("a part of its debug file {} cannot be read ({why})", companion.path.display()))
+    }
+
     /// Machine, pointer width and byte order of the file.
     pub fn arch(&self) -> Arch {
         self.arch

@@ -34,6 +34,16 @@ pub enum OpenError {
         /// The procfs that was to be used.
         proc_root: PathBuf,
     },
+    /// A thread that is there cannot be stopped: the kernel says that there is none.
+    #[error("thread {tid} of process {pid} could not be stopped ({source}), though it has not ended")]
+    Lost {
+        /// The process.
+        pid: i32,
+        /// The thread.
+        tid: i32,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// The process has executed another program since it was opened.
     #[error("process {pid} executed another program while it was looked at")]
     Executed {
@@ -165,7 +175,7 @@ impl OpenError {
             OpenError::NotStopped { state: 'D', .. } => {
                 Some("try again when the input or output it waits for is done".into())
             }
-            OpenError::Executed { .. } => Some("run the command again".into()),
+            OpenError::Executed { .. } | OpenError::Lost { .. } => Some("run the command again".into()),
             OpenError::NoProcfs { proc_root } => Some(format!("mount it: mount -t proc proc {}", proc_root.display())),
             OpenError::NotStopped { .. } => Some("try again, or allow more time with --max-pause".into()),
             OpenError::OtherNamespace { .. } => Some(

@@ -38,7 +38,7 @@ use sleep::{Sleep, Sparing};
 pub use still::StillRead;
 use still::Stillness;
 pub use surroundings::{Child, Descriptor, DescriptorKind, Holder, Holders, Socket, Surroundings, ThreadState};
-use tracer::{Caught, Resumed, StopError, Tracer, Wanted};
+use tracer::{ASLEEP, Caught, Resumed, StopError, Tracer, Wanted};
 
 /// PF_KTHREAD in the flags of `/proc/PID/stat` (linux/sched.h).
 const PF_KTHREAD: u32 = 0x0020_0000;
@@ -335,6 +335,7 @@ impl Live {
             Thread { lwp, name, registers, pointer: None, signal: 0, blocked_signals }
         };
         self.threads = caught.into_iter().map(thread).collect();
+        self.note_unread();
         self.info.handled_signals = self.process.status().ok().map(|status| status.sigcgt);
         self.hold_memory(begun);
         self.find_calls();
@@ -381,6 +382,9 @@ impl Live {
                 },
                 Err(StopError::Late { tid, state, waited }) => {
                     return Err(OpenError::NotStopped { pid, tid, state, waited });
+                }
+                Err(StopError::Lost { tid, refused }) => {
+                    return Err(OpenError::Lost { pid, tid, source: refused.into() });
                 }
                 Err(StopError::Gone) => return Err(OpenError::NoSuchProcess { pid }),
                 Err(StopError::Io(what, source)) => return Err(OpenError::Io { what: what.into(), source }),
@@ -433,6 +437,18 @@ impl Live {
             self.issues.push(text);
         }
         HashSet::new()
+    }
+
+    /// Threads that stopped, and whose registers could not be read all the same: each is said once.
+    fn note_unread(&mut self) {
+        for thread in &self.threads {
+            if let Err(why) = &thread.registers
+                && why != ASLEEP
+                && !self.issues.contains(why)
+            {
+                self.issues.push(why.clone());
+            }
+        }
     }
 
     /// Lets all threads run on, and gives how long they were held; `None` if they were not. The registers captured stay

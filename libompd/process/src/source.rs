@@ -14,7 +14,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileExt, MetadataExt as _, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use memmap2::{MmapOptions, MmapRaw};
 use nix::libc;
@@ -43,6 +43,8 @@ pub(crate) struct Stretches {
     /// Of each stretch whether it has been read.
     read: Vec<AtomicBool>,
     reading: Mutex<()>,
+    /// Why a stretch could not be read, the first time.
+    failed: OnceLock<io::Error>,
 }
 
 /// How a file is read.
@@ -139,7 +141,7 @@ impl Source {
         let memory = if len > 0 { Some(set_aside().map_err(io)?) } else { None };
         let read = (0..len.div_ceil(STRETCH)).map(|_| AtomicBool::new(false)).collect();
         let file = Handle::Open(file);
-        Ok(Source::File(Stretches { file, len, memory, read, reading: Mutex::new(()) }))
+        Ok(Source::File(Stretches { file, len, memory, read, reading: Mutex::new(()), failed: OnceLock::new() }))
     }
 
     /// Length in bytes, as of opening the file.
@@ -172,6 +174,14 @@ impl Source {
         }
     }
 
+    /// Why a part of the file could not be read, if that happened.
+    pub fn failed(&self) -> Option<&io::Error> {
+        match self {
+            Source::File(file) => file.failed.get(),
+            Source::Bytes(_) => None,
+        }
+    }
+
     /// `len` bytes from `offset` on.
     pub fn at(&self, offset: u64, len: usize) -> Option<&[u8]> {
         let start = usize::try_from(offset).ok()?;
@@ -196,7 +206,10 @@ impl Stretches {
             return None;
         }
         let Some(memory) = self.memory.as_ref().filter(|_| !range.is_empty()) else { return Some(&[]) };
-        self.fetch(memory, range.start / STRETCH..range.end.div_ceil(STRETCH)).ok()?;
+        if let Err(why) = self.fetch(memory, range.start / STRETCH..range.end.div_ceil(STRETCH)) {
+            self.failed.get_or_init(|| why);
+            return None;
+        }
         // SAFETY: the range lies within the memory, which lives as long as `self`, and in stretches that have been read. These
         // are never written again.
         Some(unsafe { std::slice::from_raw_parts(memory.as_ptr().add(range.start), range.len()) })
@@ -357,7 +370,9 @@ mod tests {
         let (file, source) = file(&bytes);
         let read = source.get(0..10).expect("the first bytes");
         file.as_file().set_len(0).expect("the file is cut off");
+        assert!(source.failed().is_none());
         assert_eq!(source.get(3 * STRETCH..3 * STRETCH + 1), None);
+        assert_eq!(source.failed().map(io::Error::kind), Some(io::ErrorKind::UnexpectedEof));
         assert_eq!((read, source.get(2..STRETCH)), (&bytes[..10], Some(&bytes[2..STRETCH])));
         // Of another length now: what comes behind the old end is not the file that was opened.
         file.as_file().set_len(8 * STRETCH as u64).expect("the file grows");

@@ -9,6 +9,7 @@ mod common;
 mod debuginfod;
 mod ended;
 mod executing;
+mod faults;
 mod history;
 mod icvs;
 mod jobs;

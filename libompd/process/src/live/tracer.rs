@@ -104,6 +104,8 @@ pub(super) enum StopError {
     Refused { tid: i32 },
     /// The thread did not stop.
     Late { tid: i32, state: char, waited: Duration },
+    /// The kernel lists the thread, and says that there is none to stop.
+    Lost { tid: i32, refused: Errno },
     /// No thread is left.
     Gone,
     /// Anything else.
@@ -185,7 +187,7 @@ fn trace(wanted: &Wanted, ready: &Sender<Result<Vec<Caught>, StopError>>, releas
 }
 
 /// Why a thread has no registers that is still on its way out of the kernel.
-const ASLEEP: &str = "it is in uninterruptible sleep in the kernel (state D, as on slow storage)";
+pub(super) const ASLEEP: &str = "it is in uninterruptible sleep in the kernel (state D, as on slow storage)";
 
 /// A thread of the target that this thread traces.
 #[derive(Debug)]
@@ -306,10 +308,11 @@ impl Drop for Held {
 fn seize(process: &ProcDir, tid: i32) -> Result<bool, StopError> {
     match ptrace::seize(Pid::from_raw(tid), ptrace::Options::empty()) {
         Ok(()) => Ok(true),
-        Err(Errno::ESRCH) => Ok(false),
+        Err(Errno::ESRCH) if ended(process, tid) => Ok(false),
         // The same error for "not allowed" and for "has already ended".
         Err(Errno::EPERM) if ended(process, tid) => Ok(false),
         Err(Errno::EPERM | Errno::EACCES) => Err(StopError::Refused { tid }),
+        Err(Errno::ESRCH) => Err(StopError::Lost { tid, refused: Errno::ESRCH }),
         Err(e) => Err(StopError::Io("PTRACE_SEIZE", e.into())),
     }
 }
@@ -333,7 +336,9 @@ fn await_stop(
                 (task.stopped, task.signal) = (true, signal);
                 return Ok(());
             }
-            Seen::Ended => return Ok(()),
+            // Its last stop was its end. What is still listed goes on, unseen: the process is not stopped.
+            Seen::Ended if ended(process, task.tid) => return Ok(()),
+            Seen::Ended => return Err(StopError::Lost { tid: task.tid, refused: Errno::ECHILD }),
             Seen::Running => {}
         }
         looks += 1;
