@@ -113,8 +113,15 @@ mod tests {
 
     #[test]
     fn lines_that_are_none_are_left_out() {
-        for line in ["", "program", "program 1 3 2 - /a", "thing 1 2 3 - /a", "library 1 2 3 xy /a", "library 1 2 3 -"]
-        {
+        for line in [
+            "",
+            "program",
+            "program 1 3 2 - /a",
+            "program 1 2 2 - /a",
+            "thing 1 2 3 - /a",
+            "library 1 2 3 xy /a",
+            "library 1 2 3 -",
+        ] {
             assert_eq!(read(line.as_bytes()), [], "{line}");
         }
     }

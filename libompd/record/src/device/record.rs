@@ -337,9 +337,8 @@ pub fn records(mut events: &[Event]) -> DeviceRecords {
         let count = usize::from(first.endpoint);
         let parts = events.get(..count).filter(|parts| {
             // Parts between which one is missing do not belong together.
-            let positions = parts.iter().map(|part| part.position);
-            first.kind == part::HEAD
-                && positions.zip(0..).all(|(position, n)| position.checked_sub(n) == Some(first.position))
+            let mut positions = parts.iter().map(|part| part.position).zip(0..);
+            positions.all(|(position, n)| position.checked_sub(n) == Some(first.position))
         });
         if let Some(record) = parts.and_then(DeviceRecord::from_parts) {
             all.records.push(record);
@@ -404,11 +403,46 @@ mod tests {
         assert_eq!(records(&in_ring(&bare, 0)).records, [bare]);
     }
 
+    /// Zeros and equal numbers would hide a number that is lost or in the wrong place.
+    #[test]
+    fn numbers_that_all_differ_are_read_as_written() {
+        let record = DeviceRecord {
+            delivered: 21,
+            time: Some(22),
+            target_id: Some(23),
+            // In the ring its time is the delivery, as that of each part.
+            what: full().what.map(|what| Event { time: 21, ..what }),
+            items: [Some(MapItem { host: Some(24), device: Some(25), bytes: Some(26), flags: Some(27) }); ITEMS],
+            ..full()
+        };
+        let written = DeviceRecord { what: full().what.map(|what| Event { time: 28, ..what }), ..record };
+        let events = in_ring(&written, 10);
+        assert!(events.iter().all(|event| event.time == 21), "{events:?}");
+        assert_eq!(records(&events).records, [record]);
+    }
+
+    #[test]
+    fn a_text_ends_at_its_first_zero_or_is_full() {
+        let text = |text| DeviceRecord { text, ..DeviceRecord::default() }.text();
+        let mut short = [0; TEXT];
+        short[..4].copy_from_slice(b"abc\xff");
+        // Left behind by a longer text.
+        short[9] = b'x';
+        assert_eq!(text(Some(short)).as_deref(), Some("abc\u{fffd}"));
+        assert_eq!(text(full().text).as_deref(), Some("exactly thirty-two bytes of text"));
+        assert_eq!(text(Some([0; TEXT])).as_deref(), Some(""));
+        assert_eq!(text(None), None);
+    }
+
     #[test]
     fn what_is_not_known_is_not_zero() {
         let all = [
             full().more,
             Some(More::Kernel { granted_teams: 5 }),
+            Some(More::Mutex { implementation: 6 }),
+            Some(More::ImplicitTask { flags: 7 }),
+            Some(More::Control { command: u64::MAX }),
+            Some(More::Error { length: 1 << 33 }),
             Some(More::Abstract { class: 2, hardware: 0 }),
             None,
         ];
@@ -431,6 +465,17 @@ mod tests {
             let read = records(&events);
             assert_eq!((read.records, read.fragments), (vec![second], MOST_PARTS as u64 - 1), "without {missing}");
         }
+    }
+
+    /// The end of one record and the begin of the next are overwritten. What is left has the kinds of a whole record.
+    #[test]
+    fn parts_of_two_records_make_none() {
+        let (first, second) = (full(), DeviceRecord { position: 10 + MOST_PARTS as u64, ..full() });
+        let mut events = in_ring(&first, first.position);
+        events.pop();
+        events.extend(in_ring(&second, second.position).last());
+        assert_eq!(events.len(), MOST_PARTS);
+        assert_eq!(records(&events), DeviceRecords { records: Vec::new(), fragments: MOST_PARTS as u64 });
     }
 
     #[test]
