@@ -206,11 +206,9 @@ pub(super) fn has_hidden(snapshot: &RuntimeSnapshot) -> bool {
     tasks.any(|(id, task)| task.unfinished_children.get().is_some_and(|n| u64::from(n) > known(id)))
 }
 
-/// The kernel has it asleep. Sleeping on a lock of the C library inside a call that only its stack tells of is another matter.
+/// The kernel has it asleep.
 fn is_asleep(wait: &Wait, os: OsThread) -> bool {
-    wait.asleep == Some(true)
-        || wait.origin != Origin::Stack
-            && matches!(os.blocked, Blocked::Futex(_) | Blocked::Mutex(..) | Blocked::Join(_))
+    wait.asleep == Some(true) || matches!(os.blocked, Blocked::Futex(_) | Blocked::Mutex(..) | Blocked::Join(_))
 }
 
 /// Ready tasks of a runtime that count as those that might do something. Their threads are what matters.
@@ -362,7 +360,7 @@ impl<'a> Builder<'a> {
     fn set(&mut self, node: Node, mode: Mode, to: Vec<Node>) {
         for next in &to {
             let (_, new) = self.graph.node(*next);
-            if new && !matches!(next, Node::Thread(_) | Node::Anyone) {
+            if new {
                 self.open.push(*next);
             }
         }
@@ -403,10 +401,6 @@ impl<'a> Builder<'a> {
         }
         match os.blocked {
             Blocked::Join(joined) => self.set(node, Mode::Any, vec![Node::Thread(joined)]),
-            // Handlers run whatever the thread sleeps at, and may do what they must not.
-            Blocked::Mutex(..) | Blocked::Interpreter(_) if self.os.signals.may_arrive() && !self.frozen => {
-                self.set(node, Mode::Free, Vec::new())
-            }
             Blocked::Mutex(_, owner) | Blocked::Interpreter(owner) => {
                 self.set(node, Mode::Any, vec![Node::Thread(owner)]);
             }
@@ -422,7 +416,6 @@ impl<'a> Builder<'a> {
             }
             // Handlers post semaphores and send notice: that is what they are for.
             Blocked::Futex(_) if self.os.signals.of_timers() => self.set(node, Mode::Free, Vec::new()),
-            Blocked::Futex(_) if self.os.signals.may_arrive() && !self.frozen => self.set(node, Mode::Free, Vec::new()),
             Blocked::Futex(_) => self.set(node, Mode::Any, vec![Node::Anyone]),
             Blocked::Outside(_) if self.frozen => self.set(node, Mode::Any, vec![Node::Anyone]),
             // Between two looks at what it waits for it offers its processor to others.

@@ -84,19 +84,8 @@ pub(super) fn of(
             _ => None,
         })
         .collect();
-    // It waits for a certain thread, though not by OpenMP.
-    let waits_for_thread = |blocked: Blocked| match blocked {
-        Blocked::Join(joined) => core.contains(&Node::Thread(joined)),
-        other => other.is_owned(),
-    };
-    let waits_outside = |lwp: &i32| os.iter().any(|os| os.lwp == *lwp && waits_for_thread(os.blocked));
-    let threads: Vec<i32> = core
-        .iter()
-        .filter_map(|node| match node {
-            Node::Thread(lwp) if graph.is_waiting(*lwp) || waits_outside(lwp) => Some(*lwp),
-            _ => None,
-        })
-        .collect();
+    let thread = |node: &Node| if let Node::Thread(lwp) = node { Some(*lwp) } else { None };
+    let threads: Vec<i32> = core.iter().filter_map(thread).collect();
     let left_behind =
         |node: &Node| matches!(node, Node::Missing(runtime, ..) if lost_threads(&snapshots[*runtime], os));
     let task_in = |wanted: TaskState| {

@@ -9,6 +9,10 @@ use std::collections::BTreeMap;
 
 use crate::os::{Blocked, OsThread, Sharing, Signals};
 
+mod delays;
+mod situations;
+mod tasks;
+
 const FUTEX: Blocked = Blocked::Futex(Addr(0x1000));
 const SIGUSR1: Signals = Signals::Handled(1 << 9);
 const SIGALRM: Signals = Signals::Handled(1 << 13);
@@ -150,6 +154,26 @@ impl Process {
         LockId(self.snapshot.locks.len() - 1)
     }
 
+    /// A loop of a team, in whose `ordered` region it is the turn of this member.
+    fn turn(&mut self, team: TeamId, number: u32) {
+        self.snapshot.recorded.loops.push(Loop {
+            team,
+            kind: Fact::unknown(WHY),
+            schedule: Fact::unknown(WHY),
+            chunk: Fact::unknown(WHY),
+            iterations: Fact::unknown(WHY),
+            handed_out: Fact::unknown(WHY),
+            next: Fact::unknown(WHY),
+            end: Fact::unknown(WHY),
+            step: Fact::unknown(WHY),
+            completed: Fact::unknown(WHY),
+            members: vec![0, 1],
+            shares: Vec::new(),
+            ordered_turn: fact(Some(number)),
+            doacross: fact(None),
+        });
+    }
+
     fn handle(&mut self, signals: Signals) {
         self.os.signals = signals;
     }
@@ -275,15 +299,20 @@ fn a_task_in_nobodys_list_is_in_the_hands_of_who_is_awake() {
 
 #[test]
 fn what_only_a_stack_tells() {
-    let of = |blocked, kind| {
+    let with = |blocked, kind, unlisted| {
         let mut p = Process::new();
         let team = p.team();
         let lock = p.lock(fact(Some(Owner::Thread(1))));
         p.member(team, blocked, by_stack(wait(kind, team)));
         p.member(team, FUTEX, locked(lock));
-        p.judge().len()
+        p.snapshot.tasks[0].unfinished_children = fact(unlisted);
+        p.judge()
     };
+    let of = |blocked, kind| with(blocked, kind, 0).len();
     assert_eq!(of(Blocked::Yields, WaitKind::Barrier), 1);
+    assert_eq!(with(Blocked::Yields, WaitKind::Barrier, 0)[0].0, Certainty::Deadlock);
+    // It may have a task in its hands that is not listed.
+    assert_eq!(with(Blocked::Yields, WaitKind::Barrier, 1)[0].0, Certainty::Suspect);
     // It may be letting the other one go: running, or at a lock of the C library.
     assert_eq!(of(Blocked::No, WaitKind::Barrier), 0);
     assert_eq!(of(FUTEX, WaitKind::Barrier), 0);
@@ -318,6 +347,9 @@ fn idle_workers() {
         p.judge().len()
     };
     assert_eq!(of(FUTEX, fact(false)), 1);
+    // In the pool, awake or not.
+    assert_eq!(of(Blocked::No, fact(false)), 1);
+    assert_eq!(of(FUTEX, Fact::unknown(Common::NotLookedAt)), 1);
     // On its way to the pool: others wait for it to get there.
     assert_eq!(of(Blocked::No, Fact::unknown(Common::NotLookedAt)), 0);
 }
@@ -341,22 +373,7 @@ fn a_turn_that_has_come() {
         let team = p.team();
         p.member(team, FUTEX, wait(WaitKind::Ordered, team));
         p.member(team, FUTEX, holder(team));
-        p.snapshot.recorded.loops.push(Loop {
-            team,
-            kind: Fact::unknown(WHY),
-            schedule: Fact::unknown(WHY),
-            chunk: Fact::unknown(WHY),
-            iterations: Fact::unknown(WHY),
-            handed_out: Fact::unknown(WHY),
-            next: Fact::unknown(WHY),
-            end: Fact::unknown(WHY),
-            step: Fact::unknown(WHY),
-            completed: Fact::unknown(WHY),
-            members: vec![0, 1],
-            shares: Vec::new(),
-            ordered_turn: fact(Some(1)),
-            doacross: fact(None),
-        });
+        p.turn(team, 1);
         p.judge().len()
     };
     assert_eq!(of(|team| wait(WaitKind::Ordered, team)), 0);
@@ -396,6 +413,27 @@ fn handlers_of_signals_and_a_closed_cycle() {
     for signals in [SIGUSR1, SIGALRM, Signals::NotRecorded, Signals::Possible(String::new())] {
         assert_eq!(of(signals), [(Certainty::Suspect, Situation::LockCycle, vec![1, 2])]);
     }
+}
+
+#[test]
+fn a_handler_changes_the_certainty_and_nothing_else() {
+    let of = |signals| {
+        let mut p = Process::new();
+        let (team, other) = (p.team(), p.team());
+        let lock = p.lock(fact(Some(Owner::Thread(2))));
+        p.member(team, FUTEX, locked(lock));
+        p.member(team, Blocked::Interpreter(1), None);
+        // They have to do with the cycle in no way.
+        p.member(other, FUTEX, wait(WaitKind::Barrier, other));
+        p.member(other, Blocked::Outside("read"), None);
+        p.handle(signals);
+        let [found] = &judge(&[p.snapshot.into()], &p.os).verdicts[..] else { panic!("one verdict") };
+        assert_eq!((found.situation, found.held_up.len()), (Situation::LockCycle, 0));
+        found.certainty
+    };
+    assert_eq!(of(Signals::Handled(0)), Certainty::Deadlock);
+    assert_eq!(of(SIGUSR1), Certainty::Suspect);
+    assert_eq!(of(Signals::NotRecorded), Certainty::Suspect);
 }
 
 #[test]

@@ -1,0 +1,116 @@
+//! What threads wait for that may still happen, and who has reached a barrier.
+
+use super::*;
+
+#[test]
+fn the_thread_whose_turn_it_is() {
+    let mut p = Process::new();
+    let (team, other) = (p.team(), p.team());
+    p.member(team, FUTEX, wait(WaitKind::Ordered, team));
+    p.member(team, Blocked::No, None);
+    p.turn(other, 0);
+    p.turn(team, 1);
+    assert_eq!(p.waiting(), [(Situation::OrderedTurn, vec![2], vec![1])]);
+}
+
+#[test]
+fn threads_that_execute_the_tasks_that_are_waited_for_and_no_others() {
+    let kinds = [WaitKind::Taskwait, WaitKind::Taskgroup, WaitKind::BarrierTasks, WaitKind::Dependences];
+    for kind in kinds {
+        let mut p = Process::new();
+        let (team, other) = (p.team(), p.team());
+        let wait = wait(kind, team).map(|wait| Wait { taskgroup: Some(TaskgroupId(0)), ..wait });
+        p.member(team, FUTEX, wait);
+        for (team, group, generating) in [(team, 0, 0), (other, 1, 1)] {
+            let lwp = p.member(team, Blocked::Outside("read"), None);
+            let task = p.task(team, TaskKind::Explicit, TaskState::Running);
+            p.snapshot.tasks[task.0].generating = fact(Some(TaskId(generating)));
+            p.snapshot.tasks[task.0].taskgroup = fact(Some(TaskgroupId(group)));
+            p.snapshot.tasks[task.0].thread = Some(lwp);
+            if generating == 0 {
+                p.snapshot.tasks[0].predecessors = vec![task];
+            }
+        }
+        // Nothing hangs.
+        p.foreign(Blocked::No);
+        assert_eq!(p.waiting(), [(Situation::TasksUnfinished, vec![2], vec![1])], "{kind:?}");
+    }
+}
+
+#[test]
+fn a_lock_that_a_task_holds() {
+    let mut p = Process::new();
+    let team = p.team();
+    let lock = p.lock(fact(Some(Owner::Task(TaskId(1)))));
+    p.member(team, FUTEX, locked(lock));
+    p.member(team, Blocked::No, None);
+    assert_eq!(p.waiting(), [(Situation::LockHeld, vec![2], vec![1])]);
+}
+
+#[test]
+fn a_thread_that_has_been_let_go_is_a_cause() {
+    let mut p = Process::new();
+    let team = p.team();
+    let lock = p.lock(fact(Some(Owner::Thread(2))));
+    p.member(team, FUTEX, locked(lock));
+    p.member(team, FUTEX, wait(WaitKind::Barrier, team).map(|wait| Wait { over: fact(true), ..wait }));
+    assert_eq!(p.waiting(), [(Situation::LockHeld, vec![2], vec![1])]);
+}
+
+#[test]
+fn all_that_a_barrier_lacks_are_listed_and_most_held_up_threads_come_first() {
+    let mut p = Process::new();
+    let team = p.team();
+    let lock = p.lock(fact(Some(Owner::Thread(2))));
+    p.member(team, FUTEX, wait(WaitKind::Barrier, team));
+    p.member(team, Blocked::No, None);
+    p.member(team, FUTEX, locked(lock));
+    p.arrived(team, Some(1));
+    let lock = (Situation::LockHeld, vec![2], vec![1, 3]);
+    assert_eq!(p.waiting(), [lock, (Situation::BarrierNotReached, vec![2, 3], vec![1])]);
+}
+
+#[test]
+fn locks_that_hold_up_equally_many_are_listed_in_order() {
+    let mut p = Process::new();
+    let team = p.team();
+    for waiter in (1..=8).step_by(2) {
+        let lock = p.lock(fact(Some(Owner::Thread(waiter + 1))));
+        p.member(team, FUTEX, locked(lock));
+        p.foreign(Blocked::No);
+    }
+    let owners: Vec<Vec<i32>> = p.waiting().into_iter().map(|(_, owners, _)| owners).collect();
+    assert_eq!(owners, [[2], [4], [6], [8]]);
+}
+
+#[test]
+fn members_at_a_barrier_and_not_there() {
+    /// Two members wait in these ways. What the third does is given.
+    fn of(kinds: [WaitKind; 2], barrier: (Option<u32>, Option<u32>), change: fn(&mut Process)) -> Option<Standing> {
+        let mut p = Process::new();
+        let team = p.team();
+        for kind in kinds {
+            p.member(team, FUTEX, wait(kind, team));
+        }
+        p.member(team, Blocked::No, None);
+        let (inside, at_end) = barrier;
+        p.snapshot.teams[team.0].barrier = fact(Barrier { inside, passed: None, at_end, size: 3 });
+        change(&mut p);
+        standing(&p.snapshot.into(), team)
+    }
+    let standing = |arrived, at_end| Standing { arrived, at_end, absent: vec![2], unclear: vec![] };
+    use WaitKind::{Barrier as Inside, RegionEnd};
+    // Without a count, those count that are seen.
+    let none = (None, None);
+    assert_eq!(of([Inside; 2], none, |_| ()), Some(standing(2, false)));
+    assert_eq!(of([RegionEnd; 2], none, |_| ()), Some(standing(2, true)));
+    assert_eq!(of([Inside, RegionEnd], none, |_| ()), Some(standing(1, true)));
+    // A member may be there if its wait is unknown, or if it executes a task.
+    let unclear = Standing { absent: vec![], unclear: vec![2], ..standing(2, false) };
+    assert_eq!(of([Inside; 2], none, |p| p.snapshot.threads[2].wait = Fact::unknown(WHY)), Some(unclear.clone()));
+    assert_eq!(of([Inside; 2], none, |p| p.snapshot.tasks[2].kind = fact(TaskKind::Explicit)), Some(unclear));
+    // Not if the runtime counts as many as are seen.
+    let unknown = |p: &mut Process| p.snapshot.threads[2].wait = Fact::unknown(WHY);
+    assert_eq!(of([Inside; 2], (Some(2), Some(0)), unknown), Some(standing(2, false)));
+    assert_eq!(of([Inside, RegionEnd], (Some(1), Some(1)), unknown), Some(standing(1, true)));
+}
