@@ -3,5 +3,6 @@
 mod common;
 mod coverage;
 mod hangs;
+mod hostile;
 mod programs;
 mod witness;
