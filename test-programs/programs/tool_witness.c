@@ -32,6 +32,11 @@ typedef struct {
     data_t tool_data;
 } result_t;
 __attribute__((weak)) int omp_control_tool(int, int, void *);
+/* As a program of Fortran calls them, whose variable has the address of the lock. */
+void omp_init_nest_lock_(void **), omp_destroy_nest_lock_(void **), omp_set_nest_lock_(void **), omp_unset_nest_lock_(void **);
+int omp_test_nest_lock_(void **);
+static omp_nest_lock_t nest;
+static void *fortran_nest;
 
 enum { BEGIN = 1, END = 2 };
 
@@ -223,6 +228,8 @@ static void mutex_acquired(int kind, uint64_t lock, const void *code)
 {
     static const int of[] = {[1] = LOCKS, TESTS, NEST_FIRST, NEST_FIRST, CRITICALS, ATOMICS, ORDERED};
     check(lock != 0 && code != NULL, "lock", kind, 0);
+    if (of[kind] == NEST_FIRST)
+        check(lock == (uint64_t)&nest || lock == (uint64_t)fortran_nest, "wait id", kind, (long)lock);
     tells(of[kind]);
 }
 static void mutex_released(int kind, uint64_t lock, const void *code)
@@ -232,7 +239,8 @@ static void mutex_released(int kind, uint64_t lock, const void *code)
 }
 static void nest_lock(int scope, uint64_t lock, const void *code)
 {
-    (void)lock, (void)code;
+    (void)code;
+    check(lock == (uint64_t)&nest || lock == (uint64_t)fortran_nest, "wait id", scope, (long)lock);
     if (scope == BEGIN)
         tells(NEST_AGAIN);
 }
@@ -243,7 +251,13 @@ static void lock_init(int kind, unsigned hint, unsigned implementation, uint64_t
 }
 static void lock_destroy(int kind, uint64_t lock, const void *code)
 {
-    (void)kind, (void)lock, (void)code;
+    static uint64_t nestable[2];
+    (void)code;
+    check(lock != 0, "lock", kind, 0);
+    if (kind == 3) {
+        check(lock != nestable[0] && lock != nestable[1], "destroyed twice", kind, 0);
+        nestable[nestable[0] != 0] = lock;
+    }
     tells(DESTROYED);
 }
 static void dependences(data_t *task, const dependence_t *list, int count)
@@ -441,7 +455,6 @@ static void sharing(void)
 }
 
 static omp_lock_t lock;
-static omp_nest_lock_t nest;
 static long double wide;
 
 static void again(void)
@@ -456,7 +469,8 @@ static void mutexes(void)
 {
     omp_init_lock(&lock);
     omp_init_nest_lock(&nest);
-    does(INITIALISED, 2);
+    omp_init_nest_lock_(&fortran_nest);
+    does(INITIALISED, 3);
     region();
 #pragma omp parallel num_threads(3)
     {
@@ -476,6 +490,13 @@ static void mutexes(void)
         does(NEST_AGAIN, 1);
         omp_unset_nest_lock(&nest);
         omp_unset_nest_lock(&nest);
+        while (omp_test_nest_lock_(&fortran_nest) == 0)
+            ;
+        does(NEST_FIRST, 1);
+        omp_set_nest_lock_(&fortran_nest);
+        does(NEST_AGAIN, 1);
+        omp_unset_nest_lock_(&fortran_nest);
+        omp_unset_nest_lock_(&fortran_nest);
 #pragma omp critical
         plus(1);
 #pragma omp critical(named)
@@ -484,12 +505,13 @@ static void mutexes(void)
 #pragma omp atomic
         wide += 1;
         does(ATOMICS, 1);
-        does(RELEASES, 6);
+        does(RELEASES, 7);
     }
     plus((long)wide);
     omp_destroy_lock(&lock);
     omp_destroy_nest_lock(&nest);
-    does(DESTROYED, 2);
+    omp_destroy_nest_lock_(&fortran_nest);
+    does(DESTROYED, 3);
 }
 
 struct large { char text[200]; } __attribute__((aligned(64)));

@@ -19,6 +19,7 @@ mod layout;
 mod listening;
 mod machine;
 mod names;
+mod old_locks;
 mod ompt;
 mod pool;
 mod records;

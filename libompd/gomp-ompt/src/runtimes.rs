@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 use std::sync::{Mutex, PoisonError};
 
 use crate::names::{COUNT, Entry, NAMES};
+use crate::old_locks::{self, OLD, OldLocks, bit};
 use crate::say::die;
 
 /// What the code of an entry point looks at before it calls a function of ours.
@@ -89,6 +90,7 @@ pub static NO_RUNTIME: Runtime = Runtime {
     queries: [0; QUERIES.len()],
     others: [0; OTHERS.len()],
     has_ompt: true,
+    old_locks: 0,
     pool: AtomicU32::new(0),
     file: Cow::Borrowed(c""),
 };
@@ -104,6 +106,8 @@ pub struct Runtime {
     others: [usize; OTHERS.len()],
     /// The runtime has OMPT itself (libomp has libgomp's entry points too). It calls tools, so nothing is reported here.
     pub has_ompt: bool,
+    /// The functions of locks that are those of GCC before 4.4.
+    old_locks: OldLocks,
     /// Threads of the largest team that the program's first thread has had outside of all regions. Its workers wait for the next.
     pub pool: AtomicU32,
     /// Its file, as the loader names it.
@@ -121,6 +125,11 @@ impl Runtime {
     /// The same by the number of the entry point, of which there is one.
     pub fn function_at(&self, entry: usize) -> usize {
         self.functions[entry]
+    }
+
+    /// Whether the function is that of GCC before 4.4, for another kind of lock than today's.
+    pub fn has_old(&self, entry: Entry) -> bool {
+        self.old_locks & bit(entry as usize) != 0
     }
 
     /// The runtime's answer, if it has the function.
@@ -192,8 +201,20 @@ impl Runtime {
         KNOWN.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The same runtime for a file that asks for old functions of locks.
+    fn with(&'static self, old_locks: OldLocks) -> &'static Runtime {
+        if old_locks == self.old_locks || self.has_ompt {
+            return self;
+        }
+        Runtime::of_kind(self.functions[Entry::GOMP_parallel as usize] as *const c_void, old_locks).unwrap_or(self)
+    }
+
     /// The runtime in a file that is loaded, of which `any` is a function.
     fn of(any: *const c_void) -> Option<&'static Runtime> {
+        Runtime::of_kind(any, 0)
+    }
+
+    fn of_kind(any: *const c_void, old_locks: OldLocks) -> Option<&'static Runtime> {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
         // SAFETY: an address, and a place for the answer, of which zero is a valid value.
@@ -206,7 +227,8 @@ impl Runtime {
         }
         // SAFETY: the loader's own string.
         let file = unsafe { CStr::from_ptr(info.dli_fname) };
-        if let Some(runtime) = known.iter().find(|runtime| runtime.file.as_ref() == file) {
+        let same = |runtime: &&&Runtime| runtime.file.as_ref() == file && runtime.old_locks == old_locks;
+        if let Some(runtime) = known.iter().find(same) {
             return Some(runtime);
         }
         // The functions are called as long as the process lives, so the file has to stay.
@@ -216,7 +238,11 @@ impl Runtime {
         let handle = if handle.is_null() { libc::RTLD_NEXT } else { handle };
         // SAFETY: a handle of the loader and a string.
         let find = |name: &CStr| unsafe { libc::dlsym(handle, name.as_ptr()) };
+        // SAFETY: as above.
+        let find_old = |name: &CStr| unsafe { libc::dlvsym(handle, name.as_ptr(), OLD.as_ptr()) };
+        let old = |entry| if old_locks & bit(entry) != 0 { find_old(NAMES[entry]) as usize } else { 0 };
         let functions = std::array::from_fn(|entry| match find(NAMES[entry]) as usize {
+            _ if old(entry) != 0 => old(entry),
             function if function != 0 && !is_own(function) => function,
             _ if entry == Entry::omp_control_tool as usize => no_tool as *const () as usize,
             _ => missing as *const () as usize,
@@ -229,6 +255,7 @@ impl Runtime {
             queries,
             others,
             has_ompt,
+            old_locks,
             pool: AtomicU32::new(0),
             file: Cow::Owned(file.to_owned()),
         }));
@@ -321,7 +348,9 @@ fn find_for(caller: usize) -> &'static Runtime {
     };
     // Code that is in no file, as compilers at run time make it, is looked up at each call.
     if let Some(at) = at {
+        let runtime = runtime.with(at.old_locks);
         Modules::add(Module { start: at.start, size: at.size, runtime }, at.unloaded);
+        return runtime;
     }
     runtime
 }
@@ -369,6 +398,7 @@ struct Loaded {
     start: usize,
     size: usize,
     unloaded: usize,
+    old_locks: OldLocks,
 }
 
 /// The file that has this address.
@@ -397,7 +427,11 @@ fn loaded_at(address: usize) -> Option<Loaded> {
         let name: *const c_char = info.dlpi_name;
         // SAFETY: the loader's own string, if there is one.
         let name = if name.is_null() { CString::default() } else { unsafe { CStr::from_ptr(name) }.to_owned() };
-        search.found = Some(Loaded { name, start, size: end - start, unloaded: info.dlpi_subs as usize });
+        let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC);
+        let base = info.dlpi_addr as usize;
+        // SAFETY: the dynamic section of a file that is loaded at this base.
+        let old_locks = dynamic.map_or(0, |header| unsafe { old_locks::asked_for(base, header.p_vaddr as usize) });
+        search.found = Some(Loaded { name, start, size: end - start, unloaded: info.dlpi_subs as usize, old_locks });
         1
     }
     let mut search = Search { address, found: None };

@@ -1,6 +1,6 @@
 //! Mutual exclusion: critical, atomic, ordered, and locks.
 //!
-//! The wait id of a lock is its address. A critical construct without a name, and `atomic`, wait for a variable that the runtime
+//! The wait id of a lock is its address, for Fortran's nestable locks the address that their variable has. A critical construct without a name, and `atomic`, wait for a variable that the runtime
 //! keeps for itself. Their wait ids are the addresses of the runtime's functions `GOMP_critical_start` and `GOMP_atomic_start`.
 
 use std::ffi::{c_int, c_uint, c_void};
@@ -93,7 +93,7 @@ macro_rules! mutexes {
             releases(begun, call, $kind, lock as u64, || unsafe { begun.real::<Real>(Entry::$entry)(lock) });
         })*
     };
-    (after $report:expr; $($name:ident, $entry:ident, $kind:expr;)*) => {
+    (init $($name:ident, $entry:ident, $kind:expr, $of:path;)*) => {
         $(#[doc = concat!("`", stringify!($entry), "`")]
         pub unsafe extern "C-unwind" fn $name(lock: *mut c_void, call: Call) {
             type Real = unsafe extern "C-unwind" fn(*mut c_void);
@@ -101,7 +101,25 @@ macro_rules! mutexes {
             // SAFETY: the runtime's type and the program's argument.
             unsafe { begun.real::<Real>(Entry::$entry)(lock) };
             if let Some(thread) = begun.thread {
-                $report($kind, lock as u64, call.codeptr_ra());
+                // SAFETY: the program's argument.
+                let lock = unsafe { $of(begun, Entry::$entry, lock) };
+                report::lock_init($kind, 0, UNKNOWN_IMPLEMENTATION, lock as u64, call.codeptr_ra());
+                call::end(thread.task());
+            }
+        })*
+    };
+    (destroy $($name:ident, $entry:ident, $kind:expr, $of:path;)*) => {
+        $(#[doc = concat!("`", stringify!($entry), "`")]
+        pub unsafe extern "C-unwind" fn $name(lock: *mut c_void, call: Call) {
+            type Real = unsafe extern "C-unwind" fn(*mut c_void);
+            let begun = call.begin();
+            // SAFETY: the runtime's type and the program's argument.
+            let forward = || unsafe { begun.real::<Real>(Entry::$entry)(lock) };
+            // SAFETY: the program's argument.
+            let lock = unsafe { $of(begun, Entry::$entry, lock) };
+            forward();
+            if let Some(thread) = begun.thread {
+                report::lock_destroy($kind, lock as u64, call.codeptr_ra());
                 call::end(thread.task());
             }
         })*
@@ -117,13 +135,15 @@ macro_rules! mutexes {
             acquires(begun, call, what, lock as u64, forward, |result| *result != 0)
         })*
     };
-    (set_nest $($name:ident, $entry:ident;)*) => {
+    (set_nest $($name:ident, $entry:ident, $of:path;)*) => {
         $(#[doc = concat!("`", stringify!($entry), "`")]
         pub unsafe extern "C-unwind" fn $name(lock: *mut c_void, call: Call) {
             type Real = unsafe extern "C-unwind" fn(*mut c_void);
             let begun = call.begin();
             // SAFETY: the runtime's type and the program's argument.
             let forward = || unsafe { begun.real::<Real>(Entry::$entry)(lock) };
+            // SAFETY: the program's argument.
+            let lock = unsafe { $of(begun, Entry::$entry, lock) };
             let again = |(): &()| {
                 // SAFETY: the program's lock, which this thread has.
                 let first = begun.thread.is_none() || unsafe { count(lock) } == 1;
@@ -135,15 +155,18 @@ macro_rules! mutexes {
             acquires(begun, call, (mutex::NEST_LOCK, state::WAIT_LOCK), lock as u64, forward, again);
         })*
     };
-    (unset_nest $($name:ident, $entry:ident;)*) => {
+    (unset_nest $($name:ident, $entry:ident, $of:path;)*) => {
         $(#[doc = concat!("`", stringify!($entry), "`")]
         pub unsafe extern "C-unwind" fn $name(lock: *mut c_void, call: Call) {
             type Real = unsafe extern "C-unwind" fn(*mut c_void);
             let begun = call.begin();
+            // SAFETY: the runtime's type and the program's argument.
+            let forward = || unsafe { begun.real::<Real>(Entry::$entry)(lock) };
+            // SAFETY: the program's argument.
+            let lock = unsafe { $of(begun, Entry::$entry, lock) };
             // SAFETY: the program's lock, which this thread has.
             let last = begun.thread.is_none() || unsafe { count(lock) } == 1;
-            // SAFETY: the runtime's type and the program's argument.
-            unsafe { begun.real::<Real>(Entry::$entry)(lock) };
+            forward();
             if let Some(thread) = begun.thread {
                 if last {
                     report::mutex_released(mutex::NEST_LOCK, lock as u64, call.codeptr_ra());
@@ -154,13 +177,15 @@ macro_rules! mutexes {
             }
         })*
     };
-    (test_nest $($name:ident, $entry:ident;)*) => {
+    (test_nest $($name:ident, $entry:ident, $of:path;)*) => {
         $(#[doc = concat!("`", stringify!($entry), "`")]
         pub unsafe extern "C-unwind" fn $name(lock: *mut c_void, call: Call) -> c_int {
             type Real = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
             let begun = call.begin();
             // SAFETY: the runtime's type and the program's argument.
             let forward = || unsafe { begun.real::<Real>(Entry::$entry)(lock) };
+            // SAFETY: the program's argument.
+            let lock = unsafe { $of(begun, Entry::$entry, lock) };
             let what = (mutex::TEST_NEST_LOCK, state::WAIT_LOCK);
             // The result is how often the lock is set now.
             acquires(begun, call, what, lock as u64, forward, |result| {
@@ -173,7 +198,25 @@ macro_rules! mutexes {
     };
 }
 
-/// How often a nestable lock is set: the second number in it (libgomp.h, `omp_nest_lock_t`, since GCC 4.4).
+/// The lock that an argument is.
+unsafe fn itself(_begun: Begun, _entry: Entry, lock: *mut c_void) -> *mut c_void {
+    lock
+}
+
+/// The nestable lock of a Fortran program: its variable has the address of the lock (libgomp's fortran.c, since GCC 4.4). Before, the
+/// variable was the lock.
+///
+/// # Safety
+/// `variable` is such a variable.
+unsafe fn pointed_to(begun: Begun, entry: Entry, variable: *mut c_void) -> *mut c_void {
+    if begun.thread.is_none() || begun.runtime.has_old(entry) {
+        return variable;
+    }
+    // SAFETY: as the caller says.
+    unsafe { *variable.cast() }
+}
+
+/// How often a nestable lock is set: the second number in it (`omp_nest_lock_t` and `omp_nest_lock_25_t` of libgomp).
 ///
 /// # Safety
 /// `lock` is such a lock, and the calling thread has it.
@@ -192,31 +235,31 @@ mutexes! { release
     unset_lock, omp_unset_lock, mutex::LOCK;
     unset_lock_fortran, omp_unset_lock_, mutex::LOCK;
 }
-mutexes! { after |kind, lock, code| report::lock_init(kind, 0, UNKNOWN_IMPLEMENTATION, lock, code);
-    init_lock, omp_init_lock, mutex::LOCK;
-    init_lock_fortran, omp_init_lock_, mutex::LOCK;
-    init_nest_lock, omp_init_nest_lock, mutex::NEST_LOCK;
-    init_nest_lock_fortran, omp_init_nest_lock_, mutex::NEST_LOCK;
+mutexes! { init
+    init_lock, omp_init_lock, mutex::LOCK, itself;
+    init_lock_fortran, omp_init_lock_, mutex::LOCK, itself;
+    init_nest_lock, omp_init_nest_lock, mutex::NEST_LOCK, itself;
+    init_nest_lock_fortran, omp_init_nest_lock_, mutex::NEST_LOCK, pointed_to;
 }
-mutexes! { after report::lock_destroy;
-    destroy_lock, omp_destroy_lock, mutex::LOCK;
-    destroy_lock_fortran, omp_destroy_lock_, mutex::LOCK;
-    destroy_nest_lock, omp_destroy_nest_lock, mutex::NEST_LOCK;
-    destroy_nest_lock_fortran, omp_destroy_nest_lock_, mutex::NEST_LOCK;
+mutexes! { destroy
+    destroy_lock, omp_destroy_lock, mutex::LOCK, itself;
+    destroy_lock_fortran, omp_destroy_lock_, mutex::LOCK, itself;
+    destroy_nest_lock, omp_destroy_nest_lock, mutex::NEST_LOCK, itself;
+    destroy_nest_lock_fortran, omp_destroy_nest_lock_, mutex::NEST_LOCK, pointed_to;
 }
 mutexes! { test
     test_lock, omp_test_lock;
     test_lock_fortran, omp_test_lock_;
 }
 mutexes! { set_nest
-    set_nest_lock, omp_set_nest_lock;
-    set_nest_lock_fortran, omp_set_nest_lock_;
+    set_nest_lock, omp_set_nest_lock, itself;
+    set_nest_lock_fortran, omp_set_nest_lock_, pointed_to;
 }
 mutexes! { unset_nest
-    unset_nest_lock, omp_unset_nest_lock;
-    unset_nest_lock_fortran, omp_unset_nest_lock_;
+    unset_nest_lock, omp_unset_nest_lock, itself;
+    unset_nest_lock_fortran, omp_unset_nest_lock_, pointed_to;
 }
 mutexes! { test_nest
-    test_nest_lock, omp_test_nest_lock;
-    test_nest_lock_fortran, omp_test_nest_lock_;
+    test_nest_lock, omp_test_nest_lock, itself;
+    test_nest_lock_fortran, omp_test_nest_lock_, pointed_to;
 }

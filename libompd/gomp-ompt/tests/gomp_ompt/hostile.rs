@@ -102,6 +102,17 @@ fn exceptions_leave_regions_and_leagues() {
     }
 }
 
+/// The functions of locks have two versions, for locks of different sizes.
+#[test]
+fn locks_of_programs_before_gcc_4_4_go_to_the_functions_for_them() {
+    for language in ["c", "fortran"] {
+        let Some(program) = program("old_locks", Opt::O0, &[]) else { return };
+        let Some(alone) = the_same(&program.path, &[language]) else { return };
+        let text = String::from_utf8_lossy(&alone.stdout);
+        assert_eq!(text, "sum 900, tested 600\nbehind 111 222 111 222\n", "{language}");
+    }
+}
+
 /// What a program prints that another user starts, and whether the library has written the log that the environment names.
 fn as_another_user(program: &Path, folder: &Path, preload: &str, companion: &str) -> (String, bool) {
     const NOBODY: u32 = 65534;
