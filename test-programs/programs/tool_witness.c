@@ -42,12 +42,12 @@ enum { BEGIN = 1, END = 2 };
 
 /* What is counted: by the program, and by the tool. */
 enum {
-    REGIONS, REGION_ENDS, IMPLICIT, IMPLICIT_ENDS, TASKS, UNDEFERRED, EXECUTED, BARRIERS, TASKWAITS, GROUPS, LOOPS, ITERATIONS,
+    REGIONS, REGION_ENDS, SOURCES, SINKS, IMPLICIT, IMPLICIT_ENDS, TASKS, UNDEFERRED, EXECUTED, BARRIERS, TASKWAITS, GROUPS, LOOPS, ITERATIONS,
     SECTIONS, EXECUTORS, OTHERS, TASKLOOPS, LOCKS, NEST_FIRST, NEST_AGAIN, TESTS, CRITICALS, ATOMICS, ORDERED, RELEASES,
     INITIALISED, DESTROYED, DEPENDENCES, CANCELLED, LEAGUES, TEAMS, TARGETS, CONTROLS, FULFILLED, KINDS
 };
 static const char *const names[KINDS] = {
-    "regions", "region_ends", "implicit", "implicit_ends", "tasks", "undeferred", "executed", "barriers", "taskwaits", "groups",
+    "regions", "region_ends", "sources", "sinks", "implicit", "implicit_ends", "tasks", "undeferred", "executed", "barriers", "taskwaits", "groups",
     "loops", "iterations", "sections", "executors", "others", "taskloops", "locks", "nest_first", "nest_again", "tests", "criticals",
     "atomics", "ordered", "releases", "initialised", "destroyed", "dependences", "cancelled", "leagues", "teams", "targets",
     "controls", "fulfilled",
@@ -260,9 +260,26 @@ static void lock_destroy(int kind, uint64_t lock, const void *code)
     }
     tells(DESTROYED);
 }
+/* The iteration of a doacross loop that the calling thread is about to name. */
+static __thread long iteration[8];
+static __thread int counters;
+static void names_iteration(int count, long a, long b, long c, long d, long e, long f, long g)
+{
+    long numbers[] = {a, b, c, d, e, f, g};
+    memcpy(iteration, numbers, sizeof numbers);
+    counters = count;
+}
 static void dependences(data_t *task, const dependence_t *list, int count)
 {
-    (void)task;
+    data_t *same;
+    if (list->type == 5 || list->type == 6) {
+        tells(list->type == 5 ? SOURCES : SINKS);
+        check(count == counters, "counters of an iteration", count, counters);
+        for (int n = 0; n < count; n++)
+            check((long)list[n].variable == iteration[n] && list[n].type == list->type, "counter", n, (long)list[n].variable);
+        check(get_task_info(0, NULL, &same, NULL, NULL, NULL) == 2 && same == task, "task of an iteration", 0, 0);
+        return;
+    }
     for (int n = 0; n < count; n++)
         check(list[n].variable != NULL && list[n].type > 0, "dependence", list[n].type, n);
     add(told, DEPENDENCES, count);
@@ -355,12 +372,69 @@ static void region(void)
     does(REGION_ENDS, 1);
 }
 
+/* Iterations that wait for others.  Their counters begin at 0, whatever the loops' variables do. */
+static void doacross(void)
+{
+    region();
+    does(LOOPS, 3 * 4);
+    does(ITERATIONS, 3 * (16 + 10 + 24 + 16));
+    does(BARRIERS, 3 * 4);
+    does(SOURCES, 16 + 10 + 24 + 16);
+    does(SINKS, 15 + 9 + 20 + 8);
+#pragma omp parallel num_threads(3)
+    {
+        begins();
+#pragma omp for ordered(1) schedule(dynamic)
+        for (int i = 100; i < 132; i += 2) {
+            names_iteration(1, (i - 100) / 2 - 1, 0, 0, 0, 0, 0, 0);
+#pragma omp ordered depend(sink : i - 2)
+            plus(1);
+            names_iteration(1, (i - 100) / 2, 0, 0, 0, 0, 0, 0);
+#pragma omp ordered depend(source)
+            agree();
+        }
+#pragma omp for ordered(1) schedule(static, 1)
+        for (unsigned long long i = 5; i < 15; i++) {
+            names_iteration(1, (long)i - 6, 0, 0, 0, 0, 0, 0);
+#pragma omp ordered depend(sink : i - 1)
+            plus(1);
+            names_iteration(1, (long)i - 5, 0, 0, 0, 0, 0, 0);
+#pragma omp ordered depend(source)
+        }
+#pragma omp for ordered(2) schedule(static, 1)
+        for (int i = 0; i < 6; i++)
+            for (int j = 0; j < 4; j++) {
+                names_iteration(2, i - 1, j, 0, 0, 0, 0, 0);
+#pragma omp ordered depend(sink : i - 1, j)
+                plus(1);
+                names_iteration(2, i, j, 0, 0, 0, 0, 0);
+#pragma omp ordered depend(source)
+            }
+        /* More counters than registers take. */
+#pragma omp for ordered(7) schedule(dynamic)
+        for (int a = 0; a < 2; a++)
+            for (int b = 0; b < 1; b++)
+                for (int c = 0; c < 2; c++)
+                    for (int d = 0; d < 1; d++)
+                        for (int e = 0; e < 1; e++)
+                            for (int f = 0; f < 2; f++)
+                                for (int g = 0; g < 2; g++) {
+                                    names_iteration(7, a - 1, b, c, d, e, f, g);
+#pragma omp ordered depend(sink : a - 1, b, c, d, e, f, g)
+                                    plus(1);
+                                    names_iteration(7, a, b, c, d, e, f, g);
+#pragma omp ordered depend(source)
+                                }
+        agree();
+    }
+}
+
 static void loops(void)
 {
     region();
-    does(LOOPS, 3 * 7);
-    does(ITERATIONS, 3 * (50 + 40 + 30 + 25 + 20 + 60 + 16));
-    does(BARRIERS, 3 * 7);
+    does(LOOPS, 3 * 6);
+    does(ITERATIONS, 3 * (50 + 40 + 30 + 25 + 20 + 60));
+    does(BARRIERS, 3 * 6);
     does(ORDERED, 20);
     does(RELEASES, 20);
 #pragma omp parallel num_threads(3)
@@ -387,14 +461,9 @@ static void loops(void)
         for (int i = 0; i < 6; i++)
             for (int j = 0; j < 10; j++)
                 plus(1);
-#pragma omp for ordered(1) schedule(dynamic)
-        for (int i = 0; i < 16; i++) {
-#pragma omp ordered depend(sink : i - 1)
-            plus(1);
-#pragma omp ordered depend(source)
-        }
         agree();
     }
+    doacross();
     region();
     does(LOOPS, 4);
     does(ITERATIONS, 4 * 34);

@@ -23,6 +23,15 @@ impl Call {
         self.0 as u64
     }
 
+    /// An argument of a call that has any number of them. `registers` are those that come with the call.
+    ///
+    /// # Safety
+    /// Both are of one call, and the number is less than [`machine::MOST_ARGUMENTS`].
+    pub unsafe fn argument(self, registers: *const usize, number: usize) -> usize {
+        // SAFETY: as the caller says.
+        unsafe { machine::argument(registers, self.0, number) }
+    }
+
     /// The return address (`codeptr_ra`).
     pub fn codeptr_ra(self) -> *const c_void {
         // SAFETY: an entry point made it.
@@ -73,10 +82,21 @@ impl Begun {
 pub unsafe extern "C" fn route(caller: usize, entry: usize) -> usize {
     let runtime = runtime_of(caller);
     // A runtime with OMPT reports its calls itself, and sees where they come from.
-    if !runtime.has_ompt && tool::is_active(caller) {
+    if !runtime.has_ompt && tool::is_active(caller) && (!is_variadic(entry) || doacross_counters().is_some()) {
         return 0;
     }
     runtime.function_at(entry)
+}
+
+/// Whether a call of an entry point has as many arguments as the loop has counters.
+fn is_variadic(entry: usize) -> bool {
+    entry == Entry::GOMP_doacross_wait as usize || entry == Entry::GOMP_doacross_ull_wait as usize
+}
+
+/// How many counters the doacross loop of the calling thread has. `None` if it began before the tool did, or has too many.
+pub fn doacross_counters() -> Option<usize> {
+    let count = Thread::current().task().doacross.load(Relaxed) as usize;
+    (1..=machine::MOST_ARGUMENTS).contains(&count).then_some(count)
 }
 
 /// The runtime that the code at `caller` calls. The last act of a body may be a jump to the runtime, which then returns to this library:

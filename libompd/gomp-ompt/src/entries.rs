@@ -1,6 +1,6 @@
 //! The code of the entry points.
 
-use crate::events::{barriers, cancel, locks, loops, regions, sections, target, tasks};
+use crate::events::{barriers, cancel, doacross, locks, loops, regions, sections, target, tasks};
 use crate::machine::entry;
 use crate::names::{Entry, table};
 

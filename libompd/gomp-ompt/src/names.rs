@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-/// Hands the table to a macro: for each entry point the number of its arguments, its name, and the function in `events` that reports it.
+/// Hands the table to a macro: for each entry point the number of its arguments or that it varies, its name, and the function in `events` that reports it.
 macro_rules! table {
     ($with:ident) => {
         $with! {
@@ -66,6 +66,10 @@ macro_rules! table {
             5 GOMP_loop_ull_doacross_guided_start => loops::ull_doacross_guided_start;
             4 GOMP_loop_ull_doacross_runtime_start => loops::ull_doacross_runtime_start;
             8 GOMP_loop_ull_doacross_start => loops::ull_doacross_start;
+            1 GOMP_doacross_post => doacross::post;
+            1 GOMP_doacross_ull_post => doacross::ull_post;
+            variadic GOMP_doacross_wait => doacross::wait;
+            variadic GOMP_doacross_ull_wait => doacross::ull_wait;
             0 GOMP_loop_end => loops::end;
             0 GOMP_loop_end_nowait => loops::end_nowait;
             0 GOMP_loop_end_cancel => loops::end_cancel;

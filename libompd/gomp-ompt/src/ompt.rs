@@ -48,7 +48,7 @@ pub const APPLICATION_CFA: c_int = 0x01 | 0x20;
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Dependence {
-    /// The address that the clause names.
+    /// The address that the clause names, or a number of an iteration of a doacross loop.
     pub variable: *mut c_void,
     /// A value of [`dependence`].
     pub dependence_type: c_int,
@@ -143,6 +143,8 @@ pub mod dependence {
     pub const OUT: c_int = 2;
     pub const INOUT: c_int = 3;
     pub const MUTEXINOUTSET: c_int = 4;
+    pub const SOURCE: c_int = 5;
+    pub const SINK: c_int = 6;
     pub const INOUTSET: c_int = 7;
 }
 

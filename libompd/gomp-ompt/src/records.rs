@@ -116,6 +116,8 @@ pub struct Task {
     pub work: AtomicI32,
     /// And their count.
     pub work_count: AtomicU64,
+    /// Loops nested in each other of the doacross loop that it began last, 0 if it has begun none.
+    pub doacross: AtomicU32,
 }
 
 impl Task {
@@ -138,6 +140,7 @@ impl Task {
             single: AtomicPtr::new(ptr::null_mut()),
             work: AtomicI32::new(0),
             work_count: AtomicU64::new(0),
+            doacross: AtomicU32::new(0),
         }
     }
 
@@ -155,6 +158,7 @@ impl Task {
         self.thread_num.store(0, Relaxed);
         self.single.store(ptr::null_mut(), Relaxed);
         self.work.store(0, Relaxed);
+        self.doacross.store(0, Relaxed);
     }
 
     /// A record for an explicit task. Its generating task stays until it has ended. `own` are those of the calling thread.

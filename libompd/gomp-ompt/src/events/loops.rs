@@ -1,8 +1,9 @@
 //! Worksharing loops.
 
 use std::ffi::c_long;
+use std::sync::atomic::Ordering::Relaxed;
 
-use crate::call::Call;
+use crate::call::{Begun, Call};
 use crate::events::work::{BY_ICV, begins, end_of, of_schedule};
 use crate::names::Entry;
 use crate::ompt::work;
@@ -34,16 +35,25 @@ unsafe fn nested(count: usize, counts: usize) -> u64 {
     counts.iter().fold(1, |all, count| all.saturating_mul(*count))
 }
 
+/// The same for a doacross loop, whose task has to know how many counters `GOMP_doacross_wait` will get.
+unsafe fn doacross(begun: Begun, count: usize, counts: usize) -> u64 {
+    if let Some(thread) = begun.thread {
+        thread.task().doacross.store(count as u32, Relaxed);
+    }
+    // SAFETY: as the caller says.
+    unsafe { nested(count, counts) }
+}
+
 /// Defines functions that start loops. All arguments are words.
 macro_rules! starts {
-    ($($name:ident, $entry:ident, $kind:expr, [$($argument:ident)*], $count:expr;)*) => {
+    ($($name:ident, $entry:ident, $kind:expr, [$($argument:ident)*], $count:ident($($of:ident),*);)*) => {
         $(#[doc = concat!("`", stringify!($entry), "`")]
         #[allow(clippy::too_many_arguments, reason = "the runtime's own")]
         pub unsafe extern "C-unwind" fn $name($($argument: usize,)* call: Call) -> bool {
             type Real = unsafe extern "C-unwind" fn($(starts!(word $argument)),*) -> bool;
             let begun = call.begin();
             // SAFETY: arguments of the program's call, which are valid until it returns.
-            let count = if begun.thread.is_some() { unsafe { $count } } else { 0 };
+            let count = if begun.thread.is_some() { unsafe { $count(begun, $($of),*) } } else { 0 };
             // SAFETY: the runtime's type, as far as registers and the stack go.
             begins(begun, call, $kind, count, || unsafe { begun.real::<Real>(Entry::$entry)($($argument),*) })
         })*
@@ -52,12 +62,12 @@ macro_rules! starts {
 }
 
 /// The count of a loop whose bounds are the first three arguments.
-unsafe fn signed(first: usize, last: usize, step: usize) -> u64 {
+unsafe fn signed(_begun: Begun, first: usize, last: usize, step: usize) -> u64 {
     iterations(first as c_long, last as c_long, step as c_long)
 }
 
 /// The count of a loop whose direction and bounds are the first four arguments.
-unsafe fn unsigned(up: usize, first: usize, last: usize, step: usize) -> u64 {
+unsafe fn unsigned(_begun: Begun, up: usize, first: usize, last: usize, step: usize) -> u64 {
     iterations_ull(up as u8 != 0, first as u64, last as u64, step as u64)
 }
 
@@ -77,11 +87,11 @@ starts! {
     ordered_guided_start, GOMP_loop_ordered_guided_start, work::LOOP_GUIDED, [a b c d e f], signed(a, b, c);
     ordered_runtime_start, GOMP_loop_ordered_runtime_start, BY_ICV, [a b c d e], signed(a, b, c);
     ordered_start, GOMP_loop_ordered_start, of_schedule(d), [a b c d e f g h i], signed(a, b, c);
-    doacross_static_start, GOMP_loop_doacross_static_start, work::LOOP_STATIC, [a b c d e], nested(a, b);
-    doacross_dynamic_start, GOMP_loop_doacross_dynamic_start, work::LOOP_DYNAMIC, [a b c d e], nested(a, b);
-    doacross_guided_start, GOMP_loop_doacross_guided_start, work::LOOP_GUIDED, [a b c d e], nested(a, b);
-    doacross_runtime_start, GOMP_loop_doacross_runtime_start, BY_ICV, [a b c d], nested(a, b);
-    doacross_start, GOMP_loop_doacross_start, of_schedule(c), [a b c d e f g h], nested(a, b);
+    doacross_static_start, GOMP_loop_doacross_static_start, work::LOOP_STATIC, [a b c d e], doacross(a, b);
+    doacross_dynamic_start, GOMP_loop_doacross_dynamic_start, work::LOOP_DYNAMIC, [a b c d e], doacross(a, b);
+    doacross_guided_start, GOMP_loop_doacross_guided_start, work::LOOP_GUIDED, [a b c d e], doacross(a, b);
+    doacross_runtime_start, GOMP_loop_doacross_runtime_start, BY_ICV, [a b c d], doacross(a, b);
+    doacross_start, GOMP_loop_doacross_start, of_schedule(c), [a b c d e f g h], doacross(a, b);
     ull_static_start, GOMP_loop_ull_static_start, work::LOOP_STATIC, [a b c d e f g], unsigned(a, b, c, d);
     ull_dynamic_start, GOMP_loop_ull_dynamic_start, work::LOOP_DYNAMIC, [a b c d e f g], unsigned(a, b, c, d);
     ull_guided_start, GOMP_loop_ull_guided_start, work::LOOP_GUIDED, [a b c d e f g], unsigned(a, b, c, d);
@@ -103,11 +113,11 @@ starts! {
         unsigned(a, b, c, d);
     ull_ordered_runtime_start, GOMP_loop_ull_ordered_runtime_start, BY_ICV, [a b c d e f], unsigned(a, b, c, d);
     ull_ordered_start, GOMP_loop_ull_ordered_start, of_schedule(e), [a b c d e f g h i j], unsigned(a, b, c, d);
-    ull_doacross_static_start, GOMP_loop_ull_doacross_static_start, work::LOOP_STATIC, [a b c d e], nested(a, b);
-    ull_doacross_dynamic_start, GOMP_loop_ull_doacross_dynamic_start, work::LOOP_DYNAMIC, [a b c d e], nested(a, b);
-    ull_doacross_guided_start, GOMP_loop_ull_doacross_guided_start, work::LOOP_GUIDED, [a b c d e], nested(a, b);
-    ull_doacross_runtime_start, GOMP_loop_ull_doacross_runtime_start, BY_ICV, [a b c d], nested(a, b);
-    ull_doacross_start, GOMP_loop_ull_doacross_start, of_schedule(c), [a b c d e f g h], nested(a, b);
+    ull_doacross_static_start, GOMP_loop_ull_doacross_static_start, work::LOOP_STATIC, [a b c d e], doacross(a, b);
+    ull_doacross_dynamic_start, GOMP_loop_ull_doacross_dynamic_start, work::LOOP_DYNAMIC, [a b c d e], doacross(a, b);
+    ull_doacross_guided_start, GOMP_loop_ull_doacross_guided_start, work::LOOP_GUIDED, [a b c d e], doacross(a, b);
+    ull_doacross_runtime_start, GOMP_loop_ull_doacross_runtime_start, BY_ICV, [a b c d], doacross(a, b);
+    ull_doacross_start, GOMP_loop_ull_doacross_start, of_schedule(c), [a b c d e f g h], doacross(a, b);
 }
 
 /// `GOMP_loop_end`

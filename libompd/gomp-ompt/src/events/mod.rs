@@ -2,6 +2,7 @@
 
 pub mod barriers;
 pub mod cancel;
+pub mod doacross;
 pub mod locks;
 pub mod loops;
 pub mod regions;

@@ -27,6 +27,26 @@ macro_rules! entry {
     (10, $name:ident, $index:expr, $function:path) => { entry!(stack 40, 0, [24 16 8 0], $name, $index, $function); };
     (11, $name:ident, $index:expr, $function:path) => { entry!(stack 56, 8, [32 24 16 8 0], $name, $index, $function); };
 
+    // Any number of words, as functions that call this kind take them from registers and the stack: the function gets the address of the
+    // six that are in registers. The others begin at the frame.
+    (variadic, $name:ident, $index:expr, $function:path) => {
+        entry!(function $name, $index, $function,
+            "lea r10, [rsp + 8]",
+            "push r9", ".cfi_adjust_cfa_offset 8",
+            "push r8", ".cfi_adjust_cfa_offset 8",
+            "push rcx", ".cfi_adjust_cfa_offset 8",
+            "push rdx", ".cfi_adjust_cfa_offset 8",
+            "push rsi", ".cfi_adjust_cfa_offset 8",
+            "push rdi", ".cfi_adjust_cfa_offset 8",
+            "mov rdi, rsp",
+            "mov rsi, r10",
+            "sub rsp, 8", ".cfi_adjust_cfa_offset 8",
+            "call {function}",
+            "add rsp, 56", ".cfi_adjust_cfa_offset -56",
+            "ret",
+        );
+    };
+
     (register $register:literal, $name:ident, $index:expr, $function:path) => {
         entry!(function $name, $index, $function,
             concat!("lea ", $register, ", [rsp + 8]"),
@@ -162,6 +182,19 @@ pub fn is_body_call(returns_to: usize) -> bool {
     /// More than the bytes of the function.
     const LENGTH: usize = 64;
     returns_to.wrapping_sub(libgomp_ompt_call as *const () as usize) < LENGTH
+}
+
+/// How many arguments [`argument`] may be asked for.
+pub const MOST_ARGUMENTS: usize = 16;
+
+/// An argument of a call that has any number of words. `registers` are those that the code of an entry point has passed.
+///
+/// # Safety
+/// `frame` and `registers` are of one call.
+pub unsafe fn argument(registers: *const usize, frame: *const usize, number: usize) -> usize {
+    const IN_REGISTERS: usize = 6;
+    // SAFETY: as the caller says. What lies behind the arguments is the caller's stack.
+    unsafe { if number < IN_REGISTERS { *registers.add(number) } else { *frame.add(number - IN_REGISTERS) } }
 }
 
 /// Where a call of an entry point comes from.
