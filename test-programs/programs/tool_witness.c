@@ -44,12 +44,12 @@ enum { BEGIN = 1, END = 2 };
 enum {
     REGIONS, REGION_ENDS, SOURCES, SINKS, IMPLICIT, IMPLICIT_ENDS, TASKS, UNDEFERRED, EXECUTED, BARRIERS, TASKWAITS, GROUPS, LOOPS, ITERATIONS,
     SECTIONS, EXECUTORS, OTHERS, TASKLOOPS, LOCKS, NEST_FIRST, NEST_AGAIN, TESTS, CRITICALS, ATOMICS, ORDERED, RELEASES,
-    INITIALISED, DESTROYED, DEPENDENCES, CANCELLED, LEAGUES, TEAMS, TARGETS, CONTROLS, FULFILLED, KINDS
+    INITIALISED, DESTROYED, DEPENDENCES, CANCELLED, LEAGUES, TEAMS, TEAM_ENDS, TARGETS, CONTROLS, FULFILLED, KINDS
 };
 static const char *const names[KINDS] = {
     "regions", "region_ends", "sources", "sinks", "implicit", "implicit_ends", "tasks", "undeferred", "executed", "barriers", "taskwaits", "groups",
     "loops", "iterations", "sections", "executors", "others", "taskloops", "locks", "nest_first", "nest_again", "tests", "criticals",
-    "atomics", "ordered", "releases", "initialised", "destroyed", "dependences", "cancelled", "leagues", "teams", "targets",
+    "atomics", "ordered", "releases", "initialised", "destroyed", "dependences", "cancelled", "leagues", "teams", "team_ends", "targets",
     "controls", "fulfilled",
 };
 static long did[KINDS], told[KINDS], checks, wrongs;
@@ -130,11 +130,11 @@ static void agree(void)
     check(frame->exit_frame.value != 0 || (flags & 1), "exit frame is set", flags, 0);
     check(frame->enter_frame.value == 0, "enter frame is not set", flags, 0);
     check(get_thread_data()->value != 0, "thread data", 0, 0);
-    /* The initial task's region is one more. */
-    int levels = 0;
+    /* The initial task's region is one more, and a league. */
+    int levels = 0, others = 1 + (omp_get_num_teams() > 1);
     while (get_parallel_info(levels, &region, &size) == 2)
         levels++;
-    check(levels == omp_get_level() + 1, "levels", levels, omp_get_level());
+    check(levels == omp_get_level() + others, "levels", levels, omp_get_level());
     for (int level = 0; level < omp_get_level(); level++) {
         get_parallel_info(level, &region, &size);
         check(size == omp_get_team_size(omp_get_level() - level), "ancestor size", size, level);
@@ -145,6 +145,8 @@ static void agree(void)
 static void parallel_begin(data_t *task, const frame_t *frame, data_t *region, unsigned threads, int flags, const void *code)
 {
     tells(flags & 0x40000000 ? LEAGUES : REGIONS);
+    if (flags & 0x40000000)
+        check(threads == 3, "teams requested", threads, 3);
     check(region->value == 0, "new region", 0, 0);
     check(code != NULL && frame->enter_frame.value != 0, "begin of a region", 0, 0);
     check(threads > 0 || (flags & 0x40000000), "threads requested", threads, flags);
@@ -164,6 +166,13 @@ static void implicit_task(int scope, data_t *region, data_t *task, unsigned size
         if (scope == BEGIN && omp_get_num_teams() > 1) {
             tells(TEAMS);
             check((int)size == omp_get_num_teams() && (int)index == omp_get_team_num(), "team", size, index);
+            check(region->value != 0 && task->value == 0, "new initial task", (long)region->value, (long)task->value);
+            task->value = next_id();
+        }
+        if (scope == END && omp_get_num_teams() > 1) {
+            tells(TEAM_ENDS);
+            check(region == NULL && size == 0 && (int)index == omp_get_team_num(), "team that ends", size, index);
+            check(task->value != 0, "initial task that ends", 0, 0);
         }
         return;
     }
@@ -753,11 +762,43 @@ static void cancelled(void)
     }
 }
 
+static void region_of_a_team(void)
+{
+    region();
+#pragma omp parallel num_threads(2)
+    {
+        begins();
+        plus(1);
+    }
+}
+
+/* What the tool knows in a team of a league, and in a region of that. */
+static void in_a_team(void)
+{
+    int flags = 0, number = -1, size = 0;
+    data_t *task = NULL, *around = NULL, *region = NULL;
+    frame_t *frame = NULL;
+    plus(1);
+    if (listens) {
+        check(get_task_info(0, &flags, &task, &frame, &around, &number) == 2 && (flags & 1), "initial task", flags, 0);
+        check(number == 0 && task->value != 0, "thread of the team", number, 0);
+        check(frame->exit_frame.value != 0 && on_stack(frame->exit_frame.value), "exit frame of the team", 0, 0);
+        check(get_parallel_info(0, &region, &size) == 2 && region == around, "region of the team", 0, 0);
+        check(size == omp_get_num_teams(), "teams", size, omp_get_num_teams());
+        check(get_parallel_info(1, &region, &size) == 2 && size == 1, "region around the league", size, 1);
+        check(get_parallel_info(2, &region, &size) == 0, "beyond", 0, 0);
+        /* The task around the league calls the runtime. */
+        check(get_task_info(1, &flags, &task, &frame, &around, &number) == 2 && around == region, "task outside", flags, 0);
+        check(frame->enter_frame.value != 0 && on_stack(frame->enter_frame.value), "enter frame outside", 0, 0);
+    }
+    region_of_a_team();
+}
+
 static void others(void)
 {
-    does(LEAGUES, 1), does(TEAMS, 3);
+    does(LEAGUES, 1), does(TEAMS, 3), does(TEAM_ENDS, 3);
 #pragma omp teams num_teams(3)
-    plus(1);
+    in_a_team();
     int value = 0;
     does(TARGETS, 1);
 #pragma omp target map(tofrom : value)

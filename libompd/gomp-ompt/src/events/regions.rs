@@ -382,5 +382,5 @@ unsafe extern "C-unwind" fn libgomp_ompt_league(region: *mut c_void) {
     }
     task.frame.exit_frame.store(0, Relaxed);
     task.frame.exit_frame_flags.store(0, Relaxed);
-    report::implicit_task(scope::END, None, &task.data, teams, number, task_flag::INITIAL);
+    report::implicit_task(scope::END, None, &task.data, 0, number, task_flag::INITIAL);
 }
