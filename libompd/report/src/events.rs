@@ -99,6 +99,8 @@ pub fn words(event: &Event, names: &HashMap<u64, String>) -> String {
             1 => format!("has nest lock {} once more", variable()),
             _ => format!("has nest lock {} once less", variable()),
         },
+        // Iterations of a doacross loop: an event for each counter.
+        18 if matches!(sub, 5 | 6) => format!("task {task}: {}, counter {other}", named(ompt::dependence(sub), "type")),
         18 => format!("task {task} depends: {} {}", named(ompt::dependence(sub), "type"), variable()),
         19 => format!("task {other} waits for task {task}"),
         20 => {
@@ -150,5 +152,14 @@ mod tests {
         assert_eq!(told(Event { other: 6, ..work }), "loop begins, 6 iterations");
         let switch = Event { kind: 6, task: 1, other: 2, ..Event::default() };
         assert_eq!(told(switch), "task 1: switch; continues with task 2");
+    }
+
+    #[test]
+    fn counters_of_iterations_are_numbers_and_variables_addresses() {
+        let told = |event: Event| words(&event, &HashMap::new());
+        let sink = Event { kind: 18, sub: 6, task: 4, other: 17, ..Event::default() };
+        assert_eq!(told(sink), "task 4: sink, counter 17");
+        assert_eq!(told(Event { sub: 5, ..sink }), "task 4: source, counter 17");
+        assert_eq!(told(Event { sub: 1, ..sink }), "task 4 depends: in 0x11");
     }
 }

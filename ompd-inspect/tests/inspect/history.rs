@@ -1,7 +1,11 @@
 //! What threads did last, as the companion has recorded it.
 
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use serde_json::Value;
-use test_programs::{Case, Env, HANGS, Launch, Opt, Running, Runtime, Toolchain, build, built_by_cargo};
+use test_programs::{Case, Env, HANGS, Launch, Opt, Running, Runtime, Skip, Toolchain, build, built_by_cargo};
 
 use crate::common::{self, Schema};
 use crate::pages::on_terminal;
@@ -90,6 +94,61 @@ fn history_as_a_trace_is_nested() {
     for thread in &running.truth.threads {
         assert!(open.get(&thread.lwp.into()).is_some_and(|open| *open > 0), "{open:?}");
     }
+}
+
+/// scikit-learn and faiss bring a libgomp each. The functions that open regions are in the tables of symbols of scikit-learn's modules.
+#[test]
+fn history_of_a_fit_names_its_regions() {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs");
+    let interpreter = scripts.join("runtimes/venv/bin/python");
+    if !interpreter.is_file() {
+        let missing = interpreter.display();
+        return Skip::because(format!("no Python with wheels ({missing}); \"ci/fetch python\" gets it")).show();
+    }
+    let mut python = Command::new(interpreter);
+    python.arg(scripts.join("python/fit.py")).arg("wait").stdin(Stdio::piped()).stdout(Stdio::piped());
+    python.envs([("OMP_NUM_THREADS", "4"), ("OMPT_COMPANION_EVENTS", "65536")]);
+    python.env("LD_PRELOAD", built_by_cargo("libgomp_ompt.so"));
+    python.env("OMP_TOOL_LIBRARIES", built_by_cargo("libompt_companion.so"));
+    let mut fit = python.spawn().expect("Python starts");
+    // It ends when nobody has the other end of its input.
+    let (input, output) = (fit.stdin.take(), fit.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    BufReader::new(output).read_line(&mut line).expect("a line from Python");
+    assert!(line.contains("clusters"), "{line}");
+
+    let text = shown(&["--last", "1000000", &fit.id().to_string()]);
+    let opens: Vec<&str> = text.lines().filter(|line| line.contains("opens region")).collect();
+    for (function, module) in [
+        ("map_to_bins", "_binning"),
+        ("gradient_hessian", "_loss"),
+        ("compute_histograms_brute", "histogram"),
+        ("find_node_split", "splitting"),
+        ("split_indices", "splitting"),
+        ("update_raw_predictions", "_gradient_boosting"),
+        ("predict_from_raw_data", "_predictor"),
+        ("lloyd_iter_chunked_dense", "_k_means_lloyd"),
+        ("inertia_dense", "_k_means_common"),
+    ] {
+        let file = format!(" in {module}.cpython-");
+        let found = opens.iter().any(|line| line.contains(function) && line.contains(&file));
+        assert!(found, "{function} in {module}: {opens:#?}");
+    }
+    // faiss has no symbols for its own functions.
+    let nameless = opens.iter().filter(|line| !line.contains("sklearn"));
+    assert!(nameless.clone().all(|line| line.contains("_swigfaiss") && line.contains(".so+0x")), "{opens:#?}");
+    assert!(nameless.count() > 0, "{opens:#?}");
+
+    // On a terminal these long names leave room for the events.
+    let text = on_terminal(80, &["history", "--last", "60"], fit.id().cast_signed());
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    for header in text.lines().filter(|line| line.starts_with(" ago")) {
+        let at = |name| header.find(name).expect("the column");
+        assert!(at("where") - at("event") >= 20, "{text}");
+    }
+    assert!(text.contains("_k_means") && text.contains("…"), "{text}");
+    drop(input);
+    assert!(fit.wait().expect("Python ends").success());
 }
 
 #[test]
