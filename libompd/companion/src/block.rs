@@ -53,11 +53,12 @@ pub fn begin(shape: Shape, omp_version: u32, runtime: &[u8]) -> bool {
     // Rings get their memory one by one: until then nothing can be read there, and no core grows by it. Pages that cannot be read
     // stand before and behind the block, so that the kernel does not make it one with a neighbour.
     let page = PAGE as usize;
+    let whole = size + 2 * page;
     // SAFETY: a new mapping, wherever the kernel likes.
     let reserved = unsafe {
         libc::mmap(
             null_mut(),
-            size + 2 * page,
+            whole,
             libc::PROT_NONE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
             -1,
@@ -73,10 +74,10 @@ pub fn begin(shape: Shape, omp_version: u32, runtime: &[u8]) -> bool {
     // Debuggers write what cannot be read into cores as well, unless they are told not to. Where the kernel cannot be told, cores are
     // larger.
     // SAFETY: all of the mapping, which nobody else knows of.
-    unsafe { libc::madvise(reserved, size + 2 * page, libc::MADV_DONTDUMP) };
+    unsafe { libc::madvise(reserved, whole, libc::MADV_DONTDUMP) };
     if !give_memory(block, front) {
         // SAFETY: all of it, and nobody has an address of it.
-        unsafe { libc::munmap(reserved, size + 2 * page) };
+        unsafe { libc::munmap(reserved, whole) };
         return false;
     }
     // SAFETY: readable and writable from here on, zero, and large enough (asserted in `ompt_record::block`).
@@ -652,13 +653,83 @@ mod tests {
 
     /// One test, since there is one block in a process.
     #[test]
-    fn what_is_held() {
+    fn the_block() {
         let shape = Shape::new(4, 64, 64, 64).expect("a shape");
-        assert!(begin(shape, 0, b"none"), "there is memory");
+        let before = monotonic();
+        assert!(begin(shape, 0, &[b'n'; 2 * RUNTIME_NAME]), "there is memory");
+        let header = header().expect("a block");
+        assert!((before..=monotonic()).contains(&header.began.load(Relaxed)), "began at a time of CLOCK_MONOTONIC");
+        a_long_name_is_cut(header);
+        pages_around_it_cannot_be_read(shape);
         set_state(State::Recording);
-        let claim = || Recorder::claim(0, 0, 0).expect("a ring").0;
-        let (one, other) = (claim(), claim());
+        let claim = || Recorder::claim(0, 0, 0).map(|(place, _)| place);
+        let (one, other) = (claim().expect("a ring"), claim().expect("a ring"));
+        assert_eq!([one.id(), other.id()], [1, 2], "0 is no thread's number");
+        what_is_held(one, other);
+        as_much_is_held_as_there_is_room_for(one);
+        no_two_tasks_have_one_number([one, other]);
+        regions_of_before_a_pause_make_room(header, shape);
+        a_task_begins_once(one);
 
+        // All rings are in use.
+        let more = [claim().expect("a ring"), claim().expect("a ring")];
+        assert!(claim().is_none());
+        assert_eq!(header.threads_beyond.load(Relaxed), 1);
+        other.stop().store(7, Relaxed);
+        assert_eq!(other.stop().load(Relaxed), 7);
+        other.give_up();
+        more[0].give_up();
+        let next = claim().expect("the ring of the thread that ended first");
+        assert!(std::ptr::eq(next.ring(), other.ring()));
+        assert_eq!((next.id(), next.stop().load(Relaxed)), (5, 0), "nothing is left of the thread before");
+        assert!(claim().is_some_and(|last| std::ptr::eq(last.ring(), more[0].ring())));
+        runtimes_come_and_go(header, one, more[1]);
+    }
+
+    /// Nanoseconds of `CLOCK_MONOTONIC`, asked for in another way.
+    fn monotonic() -> u64 {
+        let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).expect("Linux has this clock");
+        u64::try_from(std::time::Duration::from(now).as_nanos()).expect("a time of this system")
+    }
+
+    /// Readers take the name up to its zero.
+    fn a_long_name_is_cut(header: &Header) {
+        let mut name = [0; RUNTIME_NAME + 1];
+        let memory = std::fs::File::open("/proc/self/mem").expect("own memory");
+        let at = (&raw const *header) as u64 + size_of::<Header>() as u64;
+        std::os::unix::fs::FileExt::read_exact_at(&memory, &mut name, at).expect("a page of the block");
+        assert_eq!(name.iter().position(|byte| *byte != b'n'), Some(RUNTIME_NAME - 1));
+        assert_eq!(name[RUNTIME_NAME - 1..], [0, 0]);
+    }
+
+    /// The kernel joins neighbours with equal rights. The pages around the block keep it apart, and no core has them.
+    fn pages_around_it_cannot_be_read(shape: Shape) {
+        let (first, page) = (base() as u64, PAGE);
+        let maps = std::fs::read_to_string("/proc/self/smaps").expect("own mappings");
+        let mut mappings = Vec::new();
+        for line in maps.lines() {
+            let range = line.split_once(' ').and_then(|(range, rest)| Some((range.split_once('-')?, rest)));
+            let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+            if let Some(((from, to), rest)) = range
+                && let (Some(from), Some(to)) = (hex(from), hex(to))
+            {
+                mappings.push((from..to, rest[..4].to_owned(), false));
+            } else if let (Some(flags), Some(last)) = (line.strip_prefix("VmFlags:"), mappings.last_mut()) {
+                last.2 = flags.split(' ').any(|flag| flag == "dd");
+            }
+        }
+        let at = |address| {
+            let found = mappings.iter().find(|(range, ..)| range.contains(&address));
+            found.map(|(range, rights, undumped)| (range.clone(), rights.as_str(), *undumped))
+        };
+        let rings = first + shape.rings_at();
+        assert_eq!(at(first - page), Some((first - page..first, "---p", true)));
+        assert_eq!(at(first), Some((first..rings, "rw-p", false)));
+        // No thread has a ring yet.
+        assert_eq!(at(rings), Some((rings..first + shape.size() + page, "---p", true)));
+    }
+
+    fn what_is_held(one: Recorder, other: Recorder) {
         one.hold(8, 1, 0, 0);
         set_state(State::Paused);
         // Lets go of it, unseen.
@@ -676,5 +747,107 @@ mod tests {
         one.hold(24, 1, 0, 0);
         set_state(State::Recording);
         assert!(one.holds(24).is_some(), "to be told to start without a pause forgets nothing");
+
+        // A nestable lock: its kind, and how often it is held.
+        let kind =
+            |place: Recorder| place.holds(32).map(|held| held.kind.load(Relaxed)).map(|kind| (kind as u32, kind >> 32));
+        one.hold(32, 6, 0, 0);
+        assert_eq!(kind(one), Some((6, 1)));
+        one.hold_again(32, true);
+        one.hold_again(32, true);
+        one.hold_again(32, false);
+        assert_eq!(kind(one), Some((6, 2)));
+        other.hold_again(32, true);
+        assert_eq!(kind(one), Some((6, 2)), "the other thread does not hold it");
+    }
+
+    /// What is from before a pause may be over, and makes room.
+    fn as_much_is_held_as_there_is_room_for(one: Recorder) {
+        let beyond = || one.ring.held_beyond.load(Relaxed);
+        set_state(State::Paused);
+        set_state(State::Recording);
+        // A signal handler interrupts the thread while it changes this one.
+        one.held()[0].wait_id.store(HELD_CHANGING, Relaxed);
+        let locks = 101..100 + HELD as u64;
+        locks.clone().for_each(|lock| one.hold(lock, 1, 0, 0));
+        assert_eq!(beyond(), 0);
+        assert!(locks.clone().all(|lock| one.holds(lock).is_some()));
+        one.hold(1000, 1, 0, 0);
+        assert_eq!((beyond(), one.holds(1000).is_none()), (1, true));
+        set_state(State::Paused);
+        set_state(State::Recording);
+        one.hold(1000, 1, 0, 0);
+        assert_eq!((beyond(), one.holds(1000).is_some()), (1, true));
+        assert_eq!(one.held()[0].wait_id.load(Relaxed), HELD_CHANGING);
+    }
+
+    fn no_two_tasks_have_one_number(places: [Recorder; 2]) {
+        let count = 3 * TASK_NUMBERS as usize;
+        let mut numbers: Vec<u64> = (0..count).flat_map(|_| places.map(Recorder::task_number)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!((numbers.len(), numbers[0]), (2 * count, TASK_NUMBERS));
+        numbers.dedup_by_key(|number| *number / TASK_NUMBERS);
+        assert_eq!(numbers.len(), 6, "each thread uses up three portions");
+    }
+
+    fn a_task_begins_once(one: Recorder) {
+        let id = task_begins(one, &NewCreation { flags: 4, ..NewCreation::default() });
+        assert_eq!([id, id, id + 1, 0].map(task_begins_first), [true, false, false, false]);
+        let shape = shape().expect("a block");
+        let place = || entry(shape.tasks_at(), shape.tasks, id).map(|entry| entry.id.load(Relaxed));
+        assert_eq!(place(), Some(id));
+        task_ends(id);
+        assert_eq!(place(), Some(0), "there is room for another task");
+    }
+
+    /// Threads of a runtime that has ended are not reported any more. A device's ring is its device's.
+    fn runtimes_come_and_go(header: &Header, thread: Recorder, device: Recorder) {
+        extern "C" fn one(_: *const std::ffi::c_char) -> Option<crate::ompt::EntryPoint> {
+            None
+        }
+        extern "C" fn other(name: *const std::ffi::c_char) -> Option<crate::ompt::EntryPoint> {
+            std::hint::black_box(name);
+            one(name)
+        }
+        device.ring.kind.store(DEVICE_RING, Relaxed);
+        let beyond = || header.runtimes_beyond.load(Relaxed);
+        let states = || [thread, device].map(|place| place.ring.state.load(Relaxed));
+        assert!(belongs_to(one, 1, b"one") && belongs_to(one, 1, b"one"));
+        assert_eq!((belongs_to(other, 2, b"other"), beyond()), (false, 1));
+        runtime_ends();
+        let used = RingState::Used as u64;
+        assert_eq!(states(), [used; 2]);
+        assert!(belongs_to(other, 2, b"other"));
+        assert_eq!((beyond(), header.omp_version.load(Relaxed)), (1, 2));
+        assert_eq!(states(), [RingState::Ended as u64, used]);
+        assert_eq!((belongs_to(one, 1, b"one"), beyond()), (false, 2));
+    }
+
+    fn regions_of_before_a_pause_make_room(header: &Header, shape: Shape) {
+        let beyond = || header.regions_beyond.load(Relaxed);
+        let begin = |detail| region_begins(&NewCreation { detail, ..NewCreation::default() });
+        let kept = |id| {
+            let entry = entry(shape.regions_at(), shape.regions, id).expect("a place");
+            (entry.id.load(Relaxed) == id).then(|| entry.detail.load(Relaxed))
+        };
+        let all: Vec<u64> = (0..shape.regions).map(begin).collect();
+        assert!(all.iter().zip(0..).all(|(id, detail)| kept(*id) == Some(detail)), "{all:?}");
+        let one_more = begin(64);
+        assert_eq!((beyond(), kept(one_more)), (1, None));
+        // A region that is over leaves its place. Another region's number does not.
+        region_ends(all[5] + shape.regions);
+        assert_eq!(kept(all[5]), Some(5));
+        region_ends(all[5]);
+        assert_eq!(kept(all[5]), None);
+        set_state(State::Paused);
+        set_state(State::Recording);
+        // A signal handler interrupts the thread while it changes this one.
+        let next = begin(65);
+        let changing = entry(shape.regions_at(), shape.regions, next + 1).expect("a place");
+        changing.id.store(TAKEN, Relaxed);
+        let after = begin(66);
+        assert_eq!((beyond(), kept(next), kept(after)), (1, Some(65), Some(66)));
+        assert_eq!((after, changing.id.load(Relaxed)), (next + 2, TAKEN));
     }
 }

@@ -97,4 +97,31 @@ mod tests {
         assert_eq!(create(Path::new("/dev/null")).expect_err("refused").to_string(), "it is no plain file");
         assert!(create(folder.path()).is_err());
     }
+
+    #[test]
+    fn only_a_plain_file_of_the_same_process_is_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let mut words = [0_u64; size_of::<Header>() / 8];
+        let mut put = |at: usize, value| words[at / 8] = value;
+        put(std::mem::offset_of!(Header, magic_first), MAGIC[0]);
+        put(std::mem::offset_of!(Header, magic_second), MAGIC[1]);
+        put(std::mem::offset_of!(Header, pid), 7);
+        put(std::mem::offset_of!(Header, began), 100);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        fs::write(path("file"), bytes).expect("written");
+        let exists = |name: &str| path(name).symlink_metadata().is_ok();
+        symlink(path("file"), path("link")).expect("a link");
+        keep_earlier(&path("link"), 7, 200);
+        assert!(exists("link") && !exists("link.1"), "it is another name's");
+        // Nobody writes to it: who opens it to read, and does not say otherwise, waits.
+        nix::unistd::mkfifo(&path("fifo"), nix::sys::stat::Mode::S_IRWXU).expect("a fifo");
+        keep_earlier(&path("fifo"), 7, 200);
+        assert!(exists("fifo"));
+        keep_earlier(&path("file"), 8, 200);
+        keep_earlier(&path("file"), 7, 100);
+        assert!(exists("file"), "another process, or the same block");
+        keep_earlier(&path("file"), 7, 200);
+        assert!(!exists("file") && exists("file.1"));
+    }
 }

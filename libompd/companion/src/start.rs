@@ -182,3 +182,30 @@ fn write_to(to: &OsString, text: &str) -> std::io::Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ompt::Callback;
+
+    static ASKED: Mutex<Vec<c_int>> = Mutex::new(Vec::new());
+
+    /// That of a runtime that never makes callback 33, and makes all others.
+    extern "C" fn set_callback(number: c_int, _: Option<Callback>) -> c_int {
+        ASKED.lock().expect("one test").push(number);
+        if number == 33 { 1 } else { 5 }
+    }
+
+    /// A runtime that has both may report a construct twice.
+    #[test]
+    fn an_older_callback_is_asked_for_only_if_the_newer_one_is_refused() {
+        extern "C" fn nothing() {}
+        let callback: Callback = nothing;
+        let pair = |number, older: Option<u8>| ((number, callback), older.map(|older| (older, callback)));
+        let callbacks = vec![pair(3, None), pair(33, Some(8)), pair(34, Some(9))];
+        let entries = Entries { found: 0, set_callback: Some(set_callback) };
+        let answers = register(&entries, &Wanted { callbacks, generation: Generation::OpenMp60 });
+        assert_eq!(*ASKED.lock().expect("one test"), [3, 33, 8, 34]);
+        assert_eq!([3, 33, 8, 34, 9].map(|number| answers[number - 1]), [5, 1, 5, 5, NOT_ASKED]);
+    }
+}

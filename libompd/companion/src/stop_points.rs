@@ -155,4 +155,33 @@ mod tests {
         assert!(names_stop_points(&own.with_file_name(STOPS_LIBRARY)).expect("read"));
         assert_eq!(names_stop_points(Path::new("/dev/null")).expect_err("empty").kind(), io::ErrorKind::UnexpectedEof);
     }
+
+    #[test]
+    fn files_that_are_no_elf_files_of_this_machine_are_refused() {
+        use std::mem::offset_of;
+        let own = std::env::current_exe().expect("its name");
+        let whole = std::fs::read(own.with_file_name(STOPS_LIBRARY)).expect("read");
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        let with = |at: usize, bytes: &[u8]| {
+            let mut changed = whole.clone();
+            changed[at..at + bytes.len()].copy_from_slice(bytes);
+            std::fs::write(&file, changed).expect("written");
+            names_stop_points(&file).map_err(|why| why.kind())
+        };
+        assert_eq!(with(0, b"\x7fELF"), Ok(true));
+        assert_eq!(with(0, b"\x7fELG"), Err(io::ErrorKind::InvalidData));
+        assert_eq!(with(4, &[libc::ELFCLASS32]), Err(io::ErrorKind::InvalidData));
+        let entry = offset_of!(libc::Elf64_Ehdr, e_shentsize);
+        assert_eq!(with(entry, &63_u16.to_le_bytes()), Err(io::ErrorKind::InvalidData));
+        // Sections that claim to be larger than the file, be it by a byte: nothing of this size is allocated.
+        let sections = offset_of!(libc::Elf64_Ehdr, e_shoff);
+        let sections = u64::from_le_bytes(whole[sections..sections + 8].try_into().expect("eight bytes")) as usize;
+        let tables =
+            (sections..whole.len()).step_by(size_of::<libc::Elf64_Shdr>()).filter(|at| whole.get(at + 4) == Some(&3));
+        let table = tables.min().expect("a string table") + offset_of!(libc::Elf64_Shdr, sh_size);
+        for size in [whole.len() as u64 + 1, u64::MAX] {
+            assert_eq!(with(table, &size.to_le_bytes()), Err(io::ErrorKind::InvalidData));
+        }
+    }
 }

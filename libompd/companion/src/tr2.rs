@@ -326,3 +326,27 @@ fn all() -> [Callback; LAST_EVENT] {
         one!(thread, 61),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Several events of TR2 are one callback of today.
+    #[test]
+    fn a_callback_is_traced_as_well_as_its_events_are() {
+        let [never, sometimes, always] = [1, 3, 5];
+        let all = [
+            (crate::start::NOT_ASKED, always, always),
+            (always, always, always),
+            (never, never, never),
+            (sometimes, always, sometimes),
+            (always, never, sometimes),
+            (never, always, sometimes),
+            // An error and "impossible": none of them is traced.
+            (0, 2, never),
+        ];
+        for (before, answer, both) in all {
+            assert_eq!(together(before, answer), both, "{before} and {answer}");
+        }
+    }
+}

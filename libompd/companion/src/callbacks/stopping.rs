@@ -131,3 +131,24 @@ pub fn of(callbacks: Vec<Pair>) -> Vec<Pair> {
     };
     callbacks.into_iter().map(instead).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else the callbacks of the others would get arguments of other types.
+    #[test]
+    fn only_callbacks_that_meet_stop_points_are_replaced() {
+        unsafe extern "C" fn nothing() {}
+        let plain: Callback = nothing;
+        let all: Vec<Pair> = (1..40).map(|number| ((number, plain), Some((number, plain)))).collect();
+        let is_plain = |callback| std::ptr::fn_addr_eq(callback, plain);
+        let replaced = of(all);
+        assert!(replaced.iter().zip(1..40).all(|(((number, _), older), n)| {
+            *number == n && older.is_some_and(|(older, callback)| older == n && is_plain(callback))
+        }));
+        let others: Vec<_> =
+            replaced.iter().filter(|((_, callback), _)| !is_plain(*callback)).map(|((number, _), _)| *number).collect();
+        assert_eq!(others, [1, 2, 5, 6, 7, 30]);
+    }
+}

@@ -170,7 +170,24 @@ mod tests {
         let (at, size) = lend(100, MOST).expect("a large one");
         assert_eq!((size, size_of_lent(100, at)), (MOST, Some(MOST)));
         assert!(take_back(100, at));
+        // No memory is lost: neither that of one that was too small, nor that of the others at the end.
+        let is_mapped = |at: usize| {
+            let maps = std::fs::read_to_string("/proc/self/maps").expect("own mappings");
+            maps.lines().any(|line| {
+                let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+                let hex = |text| usize::from_str_radix(text, 16).expect("an address");
+                range.is_some_and(|(from, to)| (hex(from)..hex(to)).contains(&at))
+            })
+        };
+        let large = at as usize;
+        let mut addresses: Vec<usize> = lent.iter().map(|(at, _)| *at as usize).collect();
+        let has_memory = |at: &usize| ALL.iter().any(|buffer| buffer.at.load(Relaxed) as usize == *at);
+        let replaced: Vec<usize> = addresses.iter().copied().filter(|at| !has_memory(at)).collect();
+        assert_eq!(replaced.len(), 1);
+        assert!(is_mapped(large) && (replaced[0].wrapping_sub(large) < MOST || !is_mapped(replaced[0])));
         release();
         assert!(ALL.iter().all(|buffer| buffer.state.load(Acquire) == EMPTY));
+        addresses.push(large);
+        assert!(!addresses.into_iter().any(is_mapped));
     }
 }

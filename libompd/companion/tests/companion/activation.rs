@@ -231,6 +231,16 @@ fn what_goes_wrong_is_told() {
             let told = format!("ompt_companion: OMPT_COMPANION_FILE={file}: it could not be written: ");
             assert!(text.starts_with(&told) && text.contains(why) && text.lines().count() == 1, "{what}: {text}");
         }
+        let wrong = [
+            ("OMPT_COMPANION_EVENTS=many", "it is no number from 64 to 1048576; 4096 is taken"),
+            ("OMPT_COMPANION_EVENTS=63", "it is no number from 64 to 1048576; 4096 is taken"),
+            ("OMPT_COMPANION_THREADS=0", "it is no number from 1 to 65536; 1024 is taken"),
+            ("OMPT_COMPANION_START=later", "it is neither \"recording\" nor \"paused\"; it records"),
+        ];
+        for (setting, why) in wrong {
+            let told = format!("ompt_companion: {setting}: {why}\n");
+            assert_eq!(run(&format!("export {setting};"), ""), (true, told), "{what}");
+        }
         // Less than the block takes.
         let (_, text) = run("ulimit -v 250000;", "");
         assert!(text.contains("ompt_companion: there is no memory"), "{what}: {text}");

@@ -93,6 +93,7 @@ const TASK_CREATE: u8 = 5;
 /// A flag of tasks.
 const EXPLICIT: u32 = 4;
 const TASK_SCHEDULE: u8 = 6;
+const IMPLICIT_TASK: u8 = 7;
 const MUTEX_ACQUIRE: u8 = 26;
 const MUTEX_ACQUIRED: u8 = 27;
 const MUTEX_RELEASED: u8 = 17;
@@ -118,6 +119,7 @@ fn compare(what: &str, told: &Printed, history: &History, answers: &[u8]) {
         assert_eq!((thread.torn, thread.overwritten, thread.not_shown), (0, 0, 0), "{what}");
         assert_eq!(thread.total, thread.events.len() as u64, "{what}");
         assert!(thread.events.is_sorted_by_key(|event| event.time), "{what}");
+        assert!(thread.events.iter().all(|event| event.time > 0), "{what}");
         let mutex = |kind, of| count(thread, |event| event.kind == kind && event.sub == of);
         let is_gate = |event: &Event| event.sub == LOCK && event.other == told.held.1;
         let of_gate = |kind| count(thread, |event| event.kind == kind && is_gate(event));
@@ -139,6 +141,15 @@ fn compare(what: &str, told: &Printed, history: &History, answers: &[u8]) {
         assert_eq!(count(thread, is_barrier), barriers, "{what}: barriers");
         let is_wait = |event: &Event| event.kind == SYNC_REGION_WAIT && at_barrier(event);
         assert_eq!(count(thread, is_wait), barriers, "{what}: waits at barriers");
+        // The region and the task of a barrier are those of the implicit task that meets it.
+        let mut implicit = None;
+        for event in &thread.events {
+            if event.kind == IMPLICIT_TASK && event.endpoint == 1 {
+                implicit = Some((event.region, event.task));
+            } else if is_barrier(event) || is_wait(event) {
+                assert_eq!(Some((event.region, event.task)), implicit, "{what}: {event:?}");
+            }
+        }
         let holds = u64::from(thread.lwp == told.held.0);
         let waits = u64::from(thread.lwp == told.waits.0);
         let gate = [MUTEX_ACQUIRE, MUTEX_ACQUIRED, MUTEX_RELEASED].map(of_gate);
