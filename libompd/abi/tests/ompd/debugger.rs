@@ -60,24 +60,41 @@ impl Held {
 thread_local! {
     /// What `alloc_memory`, which is told of no address space, has given out.
     static ALLOCATED: Cell<i64> = const { Cell::new(0) };
+    /// Whether the library wrote behind the end of any of it.
+    static OVERRUN: Cell<bool> = const { Cell::new(false) };
     /// What the library had the debugger show since it was last asked for.
     static SHOWN: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
+/// What lies behind each piece of memory. As many bytes before it begin with its length.
+const BEHIND: [u8; 16] = [0x5a; 16];
+
 unsafe extern "C" fn alloc_memory(nbytes: Size, out: *mut *mut c_void) -> Rc {
     ALLOCATED.set(ALLOCATED.get() + 1);
+    let bytes = nbytes as usize;
     // Not zeroed: whoever relies on that is found out.
     unsafe {
-        let memory = libc::malloc(nbytes as usize);
-        memory.cast::<u8>().write_bytes(0xa5, nbytes as usize);
-        out.write(memory);
+        let memory = libc::malloc(bytes + 2 * BEHIND.len()).cast::<u8>();
+        memory.cast::<usize>().write(bytes);
+        let own = memory.add(BEHIND.len());
+        own.write_bytes(0xa5, bytes);
+        own.add(bytes).cast::<[u8; BEHIND.len()]>().write_unaligned(BEHIND);
+        out.write(own.cast());
     }
     Rc::OK
 }
 
 unsafe extern "C" fn free_memory(memory: *mut c_void) -> Rc {
     ALLOCATED.set(ALLOCATED.get() - 1);
-    unsafe { libc::free(memory) };
+    unsafe {
+        let own = memory.cast::<u8>();
+        let begin = own.sub(BEHIND.len());
+        let behind = own.add(begin.cast::<usize>().read()).cast::<[u8; BEHIND.len()]>();
+        if behind.read_unaligned() != BEHIND {
+            OVERRUN.set(true);
+        }
+        libc::free(begin.cast());
+    }
     Rc::OK
 }
 
@@ -385,6 +402,7 @@ impl Drop for Session {
             if !std::thread::panicking() {
                 assert_eq!((released, done), (Rc::OK, Rc::OK));
                 assert_eq!(ALLOCATED.get(), 0, "memory of the debugger that was not given back");
+                assert!(!OVERRUN.get(), "the library wrote behind the end of the debugger's memory");
             }
         }
     }

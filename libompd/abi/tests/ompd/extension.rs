@@ -124,6 +124,29 @@ fn every_event_has_a_place_or_a_reason_and_each_place_is_code_of_the_runtime() {
 }
 
 #[test]
+fn places_are_told_in_words_that_do_not_run_into_one_another() {
+    each(201_811, |session, _, runtime| {
+        let mut count = 0;
+        let block = out(|points| unsafe { ompdx_stop_points(session.space, points, &raw mut count) }).expect("points");
+        let text = |at: *const std::ffi::c_char| {
+            (!at.is_null()).then(|| unsafe { CStr::from_ptr(at) }.to_str().expect("UTF-8").to_owned())
+        };
+        let texts: Vec<_> = (0..count as usize)
+            .map(|n| unsafe { block.add(n).read() })
+            .map(|point| (point.point, text(point.runtime), text(point.place), text(point.condition)))
+            .collect();
+        unsafe { give_back(block.cast()) };
+        let name = texts[0].1.clone();
+        assert!(name.as_ref().is_some_and(|name| !name.is_empty()), "{runtime:?}: {texts:?}");
+        for (point, of, place, condition) in &texts {
+            assert_eq!(of, &name, "{runtime:?}: one runtime, one name");
+            assert!(place.as_ref().is_some_and(|place| !place.is_empty()), "{runtime:?}: {texts:?}");
+            assert!(*point != 0 || condition.is_none(), "{runtime:?}: {texts:?}");
+        }
+    });
+}
+
+#[test]
 fn a_told_stop_holds_until_it_is_taken_back() {
     each(201_811, |session, thread, _| {
         let implicit = task(thread);
@@ -161,6 +184,13 @@ fn origins_are_told_and_so_is_why_something_is_not_known() {
     each(201_811, |session, thread, runtime| {
         let region = region(thread);
         let task = task(thread);
+        let json = out(|json| unsafe { ompdx_report_json(session.space, json) }).expect("a report");
+        let report: serde_json::Value = serde_json::from_str(&take(json)).expect("JSON");
+        let sources = report["runtimes"][0]["origins"].as_array().expect("sources of layouts").clone();
+        let details_of = |origin: &str| {
+            let of = sources.iter().filter(|source| source["origin"] == origin && source["values"] != 0);
+            of.map(|source| source["detail"].as_str().expect("a detail")).collect::<Vec<_>>().join(", ")
+        };
         for (handle, items) in [
             (thread.cast::<u8>(), &[Item::ThreadRegion, Item::ThreadNumber, Item::ThreadTask][..]),
             (region.cast(), &[Item::RegionSize, Item::RegionLevel, Item::RegionActiveLevel, Item::RegionEnclosing]),
@@ -170,9 +200,32 @@ fn origins_are_told_and_so_is_why_something_is_not_known() {
                 let (origin, text) = origin(handle, *item as i32).expect("an origin");
                 let layout = [Origin::Dwarf, Origin::Table, Origin::Symbol, Origin::Code, Origin::Profile];
                 assert!(layout.contains(&origin), "{item:?}: {origin:?}");
-                assert!(text.contains(": "), "{item:?}: {text}");
+                let (word, details) = text.split_once(": ").expect("an origin and its details");
+                assert_eq!(details, details_of(word), "{item:?}: {text}");
             }
         }
+        // Items of other kinds of handles, and numbers of no item.
+        let not_of_tasks = [Item::ThreadRegion, Item::RegionFunction].map(|item| item as i32);
+        let not_of_regions = [Item::ThreadState, Item::TaskKind].map(|item| item as i32);
+        for item in not_of_tasks.into_iter().chain([0, 999]) {
+            assert_eq!(origin(task, item), Err(Rc::BAD_INPUT), "{item}");
+        }
+        for item in not_of_regions.into_iter().chain([0, 999]) {
+            assert_eq!(origin(region, item), Err(Rc::BAD_INPUT), "{item}");
+        }
+        /// `ompt_state_undefined`
+        const UNDEFINED: Word = 0x102;
+        // What OMPD's own function can answer has an origin. What it cannot has a reason.
+        let mut wait = 0;
+        let state = out(|state| unsafe { ompd_get_state(thread, state, &raw mut wait) });
+        let function = out(|at: *mut Address| unsafe { ompd_get_task_function(task, at) });
+        let told = origin(thread, Item::ThreadState as i32).expect("an origin");
+        assert_eq!(told.0 != Origin::Unknown, state != Ok(UNDEFINED), "{runtime:?}: {told:?}, {state:?}");
+        let told = origin(task, Item::TaskFunction as i32).expect("an origin");
+        assert_eq!(told.0 != Origin::Unknown, function.is_ok(), "{runtime:?}: {told:?}, {function:?}");
+        let told = origin(task, Item::TaskFinal as i32).expect("an origin");
+        let is_final = session.icv(task, "final-task-var");
+        assert_eq!(told.0 != Origin::Unknown, is_final.is_ok(), "{runtime:?}: {told:?}, {is_final:?}");
         // libgomp keeps no function of a region, and this debugger has no stacks to offer.
         let (origin, text) = origin(region, Item::RegionFunction as i32).expect("an origin");
         let function = out(|at: *mut Address| unsafe { ompdx_get_parallel_function(region, at) });
@@ -196,6 +249,51 @@ fn origins_are_told_and_so_is_why_something_is_not_known() {
         assert_eq!(told.0, Origin::Unknown);
         assert_eq!(session.icv(outer, "levels-var"), Ok(0));
     });
+}
+
+#[test]
+fn origins_have_the_words_of_reports() {
+    use ompd_runtime::Origin as Of;
+    let all = [
+        (Of::Dwarf, Origin::Dwarf),
+        (Of::Table, Origin::Table),
+        (Of::Symbol, Origin::Symbol),
+        (Of::Code, Origin::Code),
+        (Of::Profile, Origin::Profile),
+        (Of::Registers, Origin::Registers),
+        (Of::Stack, Origin::Stack),
+        (Of::Os, Origin::Os),
+    ];
+    for (of, origin) in all {
+        assert_eq!(Origin::from(of), origin);
+        assert_eq!(format!("{origin:?}").to_lowercase(), of.word());
+    }
+}
+
+/// The debugger says that a thread is at a place, and not what its registers hold there.
+#[test]
+fn what_is_unknown_at_a_place_has_a_reason_and_nothing_else_has() {
+    let (mut unknown, mut registers) = (0, 0);
+    each(201_811, |session, thread, runtime| {
+        for point in points(session).into_iter().filter(|p| p.point != 0) {
+            assert_eq!(unsafe { ompdx_set_stop(thread, point.point, ptr::null(), 0) }, Rc::OK);
+            let region = out(|region| unsafe { ompd_get_curr_parallel_handle(thread, region) });
+            let task = out(|task| unsafe { ompd_get_curr_task_handle(thread, task) });
+            let answers = [region.is_ok(), task.is_ok()];
+            let origins =
+                [Item::ThreadRegion, Item::ThreadTask].map(|item| origin(thread, item as i32).expect("an origin"));
+            let known = origins.each_ref().map(|(origin, _)| *origin != Origin::Unknown);
+            assert_eq!(known, answers, "{runtime:?}: {point:?}: {origins:?}");
+            assert!(origins.iter().all(|(_, text)| !text.is_empty()), "{runtime:?}: {origins:?}");
+            // The thread stays who it is.
+            let (number, _) = origin(thread, Item::ThreadNumber as i32).expect("an origin");
+            assert_ne!(number, Origin::Unknown, "{runtime:?}");
+            registers += point.register_count;
+            unknown += known.iter().filter(|known| !**known).count();
+            assert_eq!(unsafe { ompdx_drop_cache(session.space) }, Rc::OK);
+        }
+    });
+    assert!(unknown > 0 && registers > 0, "no place needs registers");
 }
 
 /// libgomp keeps no function of a region. Its members' stacks have it, although a look at one task reads none.
