@@ -11,7 +11,7 @@ use test_programs::{Opt, Skip};
 use crate::common::{companion, library, preload, program};
 
 /// Runs a program alone, with the library, and with the companion as its tool. Its text and its end have to be the same.
-fn the_same(path: &Path, arguments: &[&str]) -> Option<Output> {
+pub fn the_same(path: &Path, arguments: &[&str]) -> Option<Output> {
     let companion = companion()?;
     let run = |variables: &[(&str, &str)]| {
         // A program that hangs would keep the tests from their end.

@@ -7,6 +7,7 @@ use serde_json::Value;
 use test_programs::{Opt, Skip};
 
 use crate::common::{companion, preload, program};
+use crate::hostile::the_same;
 
 /// Exceptions, copy constructors of tasks, threads of the program, a child that exits, and the end of a thread in the middle of a task.
 #[test]
@@ -25,6 +26,18 @@ fn exceptions_copies_threads_and_children_work_as_before() {
         assert_eq!(run(&[("LD_PRELOAD", &preload)]), alone, "{opt:?}");
         let recorded = run(&[("LD_PRELOAD", &preload), ("OMP_TOOL_LIBRARIES", &companion)]);
         assert_eq!(recorded, alone, "{opt:?}, recorded");
+    }
+}
+
+/// Kernels as in benchmarks of tasks: Fibonacci numbers, queens, sorting, blocks with dependences, products of matrices.
+#[test]
+fn kernels_of_tasks_and_loops_compute_the_same() {
+    let computed =
+        "fibonacci 6765\nqueens 92\nwavefront 50723\nproduct 2986944\nsorted 1, middle 8353484\nconstructs 177559\n";
+    for opt in [Opt::O0, Opt::O2] {
+        let Some(program) = program("task_kernels", opt, &[]) else { return };
+        let Some(alone) = the_same(&program.path, &[]) else { return };
+        assert_eq!(String::from_utf8_lossy(&alone.stdout), computed, "{opt:?}");
     }
 }
 
