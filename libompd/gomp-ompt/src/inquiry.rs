@@ -212,7 +212,7 @@ unsafe extern "C" fn get_task_memory(address: *mut *mut c_void, size: *mut usize
 
 /// The runtime of the calling thread, or that of the program.
 fn runtime() -> Option<&'static Runtime> {
-    Thread::existing().and_then(Thread::runtime).or_else(runtimes::next)
+    Thread::existing().and_then(Thread::runtime).or_else(runtimes::first)
 }
 
 fn number(query: Query, otherwise: c_int) -> c_int {

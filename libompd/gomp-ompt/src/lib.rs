@@ -16,6 +16,7 @@ mod entries;
 mod events;
 mod inquiry;
 mod layout;
+mod linked;
 mod listening;
 mod machine;
 mod names;

@@ -5,8 +5,9 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+use crate::linked;
 use crate::names::{COUNT, Entry, NAMES};
 use crate::old_locks::{self, OLD, OldLocks, bit};
 use crate::say::die;
@@ -83,6 +84,8 @@ const QUERIES: [&CStr; 14] = [
 /// Functions of the OpenMP API with arguments that answer.
 const OTHERS: [&CStr; 4] =
     [c"omp_get_place_num_procs", c"omp_get_place_proc_ids", c"omp_get_partition_place_nums", c"omp_get_schedule"];
+
+const _: () = assert!(QUERIES.len() + OTHERS.len() == linked::QUESTIONS);
 
 /// In the place of a runtime before one is known.
 pub static NO_RUNTIME: Runtime = Runtime {
@@ -343,7 +346,7 @@ pub fn of_caller(caller: usize) -> &'static Runtime {
 #[cold]
 fn find_for(caller: usize) -> &'static Runtime {
     let at = loaded_at(caller);
-    let Some(runtime) = at.as_ref().and_then(|at| named_by(&at.name)).or_else(next).or_else(load) else {
+    let Some(runtime) = at.as_ref().and_then(|at| named_by(&at.name)).or_else(first).or_else(load) else {
         die("a function of libgomp is called, and libgomp.so.1 is not loaded and cannot be");
     };
     // Code that is in no file, as compilers at run time make it, is looked up at each call.
@@ -355,8 +358,38 @@ fn find_for(caller: usize) -> &'static Runtime {
     runtime
 }
 
+/// The runtime of the program, if it is there already.
+pub fn first() -> Option<&'static Runtime> {
+    linked_in().or_else(next)
+}
+
+/// The runtime that is linked into the same file.
+fn linked_in() -> Option<&'static Runtime> {
+    static ONE: OnceLock<Option<&'static Runtime>> = OnceLock::new();
+    *ONE.get_or_init(|| {
+        let linked = linked::functions()?;
+        let functions = std::array::from_fn(|entry| match linked[entry] {
+            0 if entry == Entry::omp_control_tool as usize => no_tool as *const () as usize,
+            0 => missing as *const () as usize,
+            function => function,
+        });
+        let (queries, others) = linked::questions().split_at(QUERIES.len());
+        let runtime = Box::leak(Box::new(Runtime {
+            functions,
+            queries: std::array::from_fn(|query| queries[query]),
+            others: std::array::from_fn(|other| others[other]),
+            has_ompt: false,
+            old_locks: 0,
+            pool: AtomicU32::new(0),
+            file: Cow::Borrowed(c""),
+        }));
+        KNOWN.lock().unwrap_or_else(PoisonError::into_inner).push(runtime);
+        Some(runtime)
+    })
+}
+
 /// The runtime that comes after this library where the loader searches for all of the program.
-pub fn next() -> Option<&'static Runtime> {
+fn next() -> Option<&'static Runtime> {
     // SAFETY: a string.
     let function = unsafe { libc::dlsym(libc::RTLD_NEXT, c"GOMP_parallel".as_ptr()) };
     (!function.is_null()).then(|| Runtime::of(function)).flatten()

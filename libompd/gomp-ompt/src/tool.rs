@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use crate::callbacks;
 use crate::ending;
 use crate::inquiry;
+use crate::linked;
 use crate::listening::{self, Tool};
 use crate::ompt::StartToolResult;
 use crate::runtimes;
@@ -46,7 +47,7 @@ pub fn is_active(caller: usize) -> bool {
 /// Runs when the library is loaded, after the constructors of a libgomp that the program is linked with: a tool begins with the program.
 /// Where libgomp comes later, the first call of it searches the tool.
 extern "C" fn loaded() {
-    if runtimes::next().is_some_and(|runtime| !runtime.has_ompt) && start() {
+    if runtimes::first().is_some_and(|runtime| !runtime.has_ompt) && start() {
         Thread::current();
     }
 }
@@ -102,6 +103,7 @@ fn search(log: &mut Log) -> Option<*mut StartToolResult> {
     }
     // SAFETY: a string.
     let own = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"ompt_start_tool".as_ptr()) };
+    let own = if own.is_null() { linked::start_tool() as *mut libc::c_void } else { own };
     log.line(&format!("ompt_start_tool in the address space: {}", if own.is_null() { "none" } else { "found" }));
     // SAFETY: a function of this name has this type.
     if let Some(result) = unsafe { ask(own, log) } {
@@ -160,7 +162,7 @@ fn initialize(result: *mut StartToolResult) -> bool {
     // SAFETY: the tool's own, which stays.
     let tool = unsafe { &*result };
     let Some(initialize) = tool.initialize else { return false };
-    let device = runtimes::next().and_then(|runtime| runtime.ask(runtimes::Query::InitialDevice)).unwrap_or(0);
+    let device = runtimes::first().and_then(|runtime| runtime.ask(runtimes::Query::InitialDevice)).unwrap_or(0);
     ending::of(result);
     // SAFETY: the tool's function of this type.
     let stays = unsafe { initialize(inquiry::lookup, device, &raw const tool.tool_data) } != 0;

@@ -8,7 +8,7 @@ use test_programs::{Env, HANGS, Launch, Opt, Toolchain, build, can_build, combin
 use crate::common::{companion, preload};
 
 /// The whole report on a process, as `ompd-inspect --json` prints it.
-fn report(pid: i32) -> serde_json::Value {
+pub fn report(pid: i32) -> serde_json::Value {
     let wanted = inspection::Wanted {
         layouts: ompd_runtime::LayoutsFrom::default(),
         locals: false,

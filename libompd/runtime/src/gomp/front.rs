@@ -1,4 +1,4 @@
-//! `libgomp_ompt.so` in front of the runtime: the functions that the runtime knows are then that library's, and those of the program
+//! `libgomp_ompt.so` in front of the runtime, or its archive in a program: the functions that the runtime knows are then that library's, and those of the program
 //! lie in records of it (`libompd/gomp-ompt/src/layout.rs`).
 
 use std::ops::Range;
@@ -19,6 +19,8 @@ const TASK: &str = "libgomp_ompt_task";
 pub(super) struct Front {
     /// Lowest mapped address of its module.
     pub(super) base: Addr,
+    /// Its module has other code as well: it was linked in from the archive.
+    is_part: bool,
     task: Addr,
     /// What calls the program's functions.
     call: Range<Addr>,
@@ -35,7 +37,10 @@ const MOST: u64 = 1 << 12;
 impl Front {
     /// That of a process. `None` if it has none, or another version of its layout.
     pub(super) fn of(target: &dyn Target) -> Option<Front> {
-        let module = target.modules().iter().find(|module| module.exports(LAYOUT))?;
+        let modules = target.modules();
+        // The archive's symbols are not exported if nothing asks for them.
+        let program = || modules.first().filter(|module| module.symbol(LAYOUT).is_some());
+        let module = modules.iter().find(|module| module.exports(LAYOUT)).or_else(program)?;
         let at = |name: &str| module.symbol(name).filter(|symbol| !symbol.tls).map(|symbol| symbol.addr);
         let layout = at(LAYOUT)?;
         let word = |n: u64| target.read_u64(layout.offset(8 * n)).ok();
@@ -46,12 +51,20 @@ impl Front {
         let offset = |n: u64| word(n).filter(|offset| *offset < MOST);
         Some(Front {
             base: Module::base(module),
+            is_part: !module.exports(LAYOUT)
+                || module.file.as_ref().is_ok_and(|file| !file.exported_names().all(is_own_name)),
             task: at(TASK)?,
             call: call.addr..call.addr.offset(call.size),
             task_body: offset(1)?,
             task_record: offset(2)?,
             task_data: offset(3)?,
         })
+    }
+
+    /// Whether code is the library's. Of a file with other code as well the names of functions say so.
+    pub(super) fn has(&self, target: &dyn Target, addr: Addr) -> bool {
+        let Some(module) = target.module_at(addr).filter(|module| module.base() == self.base) else { return false };
+        !self.is_part || module.symbol_at(addr).is_some_and(|(symbol, _)| is_own_name(&symbol.name))
     }
 
     /// Whether the code at this address calls the program's functions.
@@ -70,6 +83,11 @@ impl Front {
         let data = record.and_then(|record| target.read_u64(record.offset(self.task_data)).ok());
         Some((body, data))
     }
+}
+
+/// Whether a function is the library's: an entry point, or one with the name of its crate in it as compilers write that.
+fn is_own_name(name: &str) -> bool {
+    ["GOMP_", "omp_", "libgomp_ompt_"].iter().any(|prefix| name.starts_with(prefix)) || name.contains("9gomp_ompt")
 }
 
 /// Whether the library's frames, of which these are the names, innermost first, call the body of a region. `None` for other frames.

@@ -29,7 +29,7 @@ use crate::gomp::reason::Own;
 use crate::icvs::{Kept, texts};
 use crate::instance::{self, Between, FamilyOrigins, LayoutsFrom, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
-use crate::owner::{CodeOwner, OwnCode, is_in};
+use crate::owner::{CodeOwner, OwnCode};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use crate::version_text;
 use front::Front;
@@ -264,7 +264,7 @@ impl Gomp {
     }
 
     fn owner(&self, target: &dyn Target, addr: Addr) -> CodeOwner {
-        if self.front.as_ref().is_some_and(|front| is_in(target, front.base, addr)) {
+        if self.front.as_ref().is_some_and(|front| front.has(target, addr)) {
             return CodeOwner::Runtime;
         }
         self.own_code.owner(target, addr)
@@ -327,7 +327,7 @@ impl Runtime for Gomp {
     }
 
     fn stands_between(&self, target: &dyn Target, addr: Addr) -> Option<Between> {
-        let front = self.front.as_ref().filter(|front| is_in(target, front.base, addr))?;
+        let front = self.front.as_ref().filter(|front| front.has(target, addr))?;
         Some(if front.calls_program(addr) { Between::CallsProgram } else { Between::Forwards })
     }
 
