@@ -277,7 +277,7 @@ impl ElfFile {
     }
 
     /// The address of a variable in `.dynsym` or `.symtab`. For a name that is asked for once: no table of all symbols is made.
-    pub(crate) fn variable(&self, name: &str) -> Option<Addr> {
+    pub fn variable(&self, name: &str) -> Option<Addr> {
         let find = |dynamic| by_class!(self, SymbolTable::value_of, self.source(), dynamic, name);
         find(true).or_else(|| find(false)).map(Addr)
     }

@@ -39,7 +39,8 @@ impl Front {
     pub(super) fn of(target: &dyn Target) -> Option<Front> {
         let modules = target.modules();
         // The archive's symbols are not exported if nothing asks for them.
-        let program = || modules.first().filter(|module| module.symbol(LAYOUT).is_some());
+        let has_it = |module: &&Module| module.file.as_ref().is_ok_and(|file| file.variable(LAYOUT).is_some());
+        let program = || modules.first().filter(has_it);
         let module = modules.iter().find(|module| module.exports(LAYOUT)).or_else(program)?;
         let at = |name: &str| module.symbol(name).filter(|symbol| !symbol.tls).map(|symbol| symbol.addr);
         let layout = at(LAYOUT)?;
