@@ -684,6 +684,12 @@ mod tests {
         assert_eq!((next.id(), next.stop().load(Relaxed)), (5, 0), "nothing is left of the thread before");
         assert!(claim().is_some_and(|last| std::ptr::eq(last.ring(), more[0].ring())));
         runtimes_come_and_go(header, one, more[1]);
+
+        // `end`, then `start` and `pause` of `omp_control_tool`.
+        for command in [4, 1, 2] {
+            crate::control::obey(command, 0);
+            assert_eq!(header.state.load(Relaxed), State::Ended as u64, "command {command}");
+        }
     }
 
     /// Nanoseconds of `CLOCK_MONOTONIC`, asked for in another way.

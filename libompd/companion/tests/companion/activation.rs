@@ -241,6 +241,8 @@ fn what_goes_wrong_is_told() {
             let told = format!("ompt_companion: {setting}: {why}\n");
             assert_eq!(run(&format!("export {setting};"), ""), (true, told), "{what}");
         }
+        let (whole, text) = run("export OMP_TOOL_VERBOSE_INIT=stderr;", "");
+        assert!(whole && text.contains("ompt_companion: entry points of the runtime:\n"), "{what}: {text}");
         // Less than the block takes.
         let (_, text) = run("ulimit -v 250000;", "");
         assert!(text.contains("ompt_companion: there is no memory"), "{what}: {text}");
