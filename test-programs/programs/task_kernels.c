@@ -150,6 +150,23 @@ static long constructs(int threads)
     return sum + largest;
 }
 
+enum { NODES = 600 };
+static int visited;
+
+/* A walk of a tree.  The last act of each task is a jump to the runtime. */
+static void visit(int node)
+{
+    if (node < NODES) {
+#pragma omp atomic
+        visited++;
+#pragma omp task
+        visit(2 * node + 1);
+#pragma omp task
+        visit(2 * node + 2);
+    }
+#pragma omp taskwait
+}
+
 int main(void)
 {
     enum { ITEMS = 20000, THREADS = 4 };
@@ -172,5 +189,12 @@ int main(void)
         sorted &= items[n - 1] <= items[n];
     printf("sorted %d, middle %d\n", sorted, items[ITEMS / 2]);
     printf("constructs %ld\n", constructs(THREADS));
+    /* Outside of all regions, and in one. */
+    visit(0);
+    int outside = visited;
+#pragma omp parallel num_threads(THREADS)
+#pragma omp single
+    visit(0);
+    printf("visited %d, %d\n", outside, visited - outside);
     return 0;
 }

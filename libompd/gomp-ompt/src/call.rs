@@ -100,10 +100,10 @@ pub fn doacross_counters() -> Option<usize> {
 }
 
 /// The runtime that the code at `caller` calls. The last act of a body may be a jump to the runtime, which then returns to this library:
-/// the runtime is that of the region.
+/// the runtime is that of the task.
 fn runtime_of(caller: usize) -> &'static Runtime {
-    let region = machine::is_body_call(caller).then(|| Thread::current().task().region()).flatten();
-    region.map_or_else(|| runtimes::of_caller(caller), |region| region.runtime.get())
+    let of_task = machine::is_body_call(caller).then(|| Thread::current().task().runtime()).flatten();
+    of_task.unwrap_or_else(|| runtimes::of_caller(caller))
 }
 
 /// The runtime does no more for this call: the task executes the program again.

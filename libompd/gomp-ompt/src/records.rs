@@ -118,6 +118,8 @@ pub struct Task {
     pub work_count: AtomicU64,
     /// Loops nested in each other of the doacross loop that it began last, 0 if it has begun none.
     pub doacross: AtomicU32,
+    /// The runtime that executes an explicit task; null for others, which have that of their region.
+    runtime: AtomicPtr<Runtime>,
 }
 
 impl Task {
@@ -141,6 +143,7 @@ impl Task {
             work: AtomicI32::new(0),
             work_count: AtomicU64::new(0),
             doacross: AtomicU32::new(0),
+            runtime: AtomicPtr::new(ptr::null_mut()),
         }
     }
 
@@ -159,12 +162,15 @@ impl Task {
         self.single.store(ptr::null_mut(), Relaxed);
         self.work.store(0, Relaxed);
         self.doacross.store(0, Relaxed);
+        self.runtime.store(ptr::null_mut(), Relaxed);
     }
 
-    /// A record for an explicit task. Its generating task stays until it has ended. `own` are those of the calling thread.
-    pub fn take(own: &Own<Task>, parent: &Task, flags: c_int) -> &'static Task {
+    /// A record for an explicit task, executed by this runtime. Its generating task stays until it has ended. `own` are those of the
+    /// calling thread.
+    pub fn take(own: &Own<Task>, parent: &Task, flags: c_int, runtime: &'static Runtime) -> &'static Task {
         let task = TASKS.take(own, Task::new);
         task.begin(parent, parent.region.load(Relaxed), flags);
+        task.runtime.store(ptr::from_ref(runtime).cast_mut(), Relaxed);
         task.references.store(1, Relaxed);
         parent.references.fetch_add(1, Relaxed);
         task
@@ -188,6 +194,14 @@ impl Task {
     /// Whether it is an explicit task.
     pub fn is_explicit(&self) -> bool {
         self.flags.load(Relaxed) & task_flag::EXPLICIT != 0
+    }
+
+    /// The runtime that executes it. `None` for a task that no runtime began.
+    pub fn runtime(&self) -> Option<&'static Runtime> {
+        // SAFETY: null, or a runtime, which stays.
+        let own = unsafe { self.runtime.load(Relaxed).as_ref() };
+        let of_region = || self.region().map(|region| region.runtime.get());
+        own.or_else(of_region).filter(|runtime| !ptr::eq(*runtime, &raw const NO_RUNTIME))
     }
 
     /// Its region. `None` for a task that has begun none, as in a process that just starts.

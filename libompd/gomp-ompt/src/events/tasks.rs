@@ -89,7 +89,7 @@ impl Creation {
     fn create(&self, more_flags: c_int) -> &'static Task {
         let encountering = self.thread.task();
         let flags = self.flags | more_flags;
-        let task = Task::take(&self.thread.tasks, encountering, flags);
+        let task = Task::take(&self.thread.tasks, encountering, flags, self.by);
         let has_dependences = c_int::from(!self.depend.is_null());
         report::task_create(
             &encountering.data,
