@@ -284,18 +284,13 @@ impl ElfFile {
 
     /// True if `.dynsym` defines `name` for others.
     pub fn exports(&self, name: &str) -> bool {
-        self.is_exported(name).unwrap_or_else(|| self.dynsym().find(name).is_some_and(|e| e.global))
-    }
-
-    /// The same by the hash table alone; `None` if the file has no usable one.
-    fn is_exported(&self, name: &str) -> Option<bool> {
-        by_class!(self, SymbolTable::is_exported, self.source(), name)
+        !self.lacks_export(name) && self.dynsym().find(name).is_some_and(|e| e.global)
     }
 
     /// True if `.dynsym` surely does not define `name` for others. Most files are asked for names that they do not have.
     fn lacks_export(&self, name: &str) -> bool {
         // A table that is there answers faster.
-        self.dynsym.get().is_none() && self.is_exported(name) == Some(false)
+        self.dynsym.get().is_none() && by_class!(self, SymbolTable::is_exported, self.source(), name) == Some(false)
     }
 
     /// Names that `.dynsym` defines for others, as far as they are text, in the order of the table; a name with several versions repeats.
