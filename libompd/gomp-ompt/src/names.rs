@@ -2,7 +2,8 @@
 
 use std::ffi::CStr;
 
-/// Hands the table to a macro: for each entry point the number of its arguments or that it varies, its name, and the function in `events` that reports it.
+/// Hands the table to a macro: for each entry point the number of its arguments or that it varies, its name, and the function in `events`
+/// that reports it.
 macro_rules! table {
     ($with:ident) => {
         $with! {

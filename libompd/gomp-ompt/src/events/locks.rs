@@ -1,7 +1,7 @@
 //! Mutual exclusion: critical, atomic, ordered, and locks.
 //!
-//! The wait id of a lock is its address, for Fortran's nestable locks the address that their variable has. A critical construct without a name, and `atomic`, wait for a variable that the runtime
-//! keeps for itself. Their wait ids are the addresses of the runtime's functions `GOMP_critical_start` and `GOMP_atomic_start`.
+//! The wait id of a lock is its address, for Fortran's nestable locks the address that their variable has. A critical construct without a
+//! name, and `atomic`, wait for a variable that the runtime keeps for itself. Their wait ids are the addresses of the runtime's functions `GOMP_critical_start` and `GOMP_atomic_start`.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;

@@ -16,8 +16,7 @@ use crate::source::{FilePart, Source};
 /// Symbols looked at for one that covers an address. Those that do are next to it, but for what they contain.
 const MAX_CONTAINED: usize = 4096;
 
-/// So many addresses are looked up by going through all symbols. Sorting them costs as much as some twenty such looks, and of most
-/// files a few addresses are asked for.
+/// So many addresses are looked up by going through all symbols. Of most files a few are asked for, and sorting costs more.
 const UNSORTED: u32 = 16;
 
 /// A defined symbol.

@@ -1,5 +1,5 @@
-//! `libgomp_ompt.so` in front of the runtime, or its archive in a program: the functions that the runtime knows are then that library's, and those of the program
-//! lie in records of it (`libompd/gomp-ompt/src/layout.rs`).
+//! `libgomp_ompt.so` in front of the runtime, or its archive in a program: the functions that the runtime knows are then that library's,
+//! and those of the program lie in records of it (`libompd/gomp-ompt/src/layout.rs`).
 
 use std::ops::Range;
 
@@ -13,6 +13,8 @@ const CALL: &str = "libgomp_ompt_call";
 const REGION: &str = "libgomp_ompt_region";
 const LEAGUE: &str = "libgomp_ompt_league";
 const TASK: &str = "libgomp_ompt_task";
+/// An entry point that any program has which has the library in it.
+const ENTRY_POINT: &str = "GOMP_parallel";
 
 /// The library in a process.
 #[derive(Debug)]
@@ -38,8 +40,11 @@ impl Front {
     /// That of a process. `None` if it has none, or another version of its layout.
     pub(super) fn of(target: &dyn Target) -> Option<Front> {
         let modules = target.modules();
-        // The archive's symbols are not exported if nothing asks for them.
-        let has_it = |module: &&Module| module.file.as_ref().is_ok_and(|file| file.variable(LAYOUT).is_some());
+        // The archive's variable is not exported if nothing asks for it. Entry points are, since libgomp has them too: only of a program with
+        // such are all symbols looked at.
+        let has_it = |module: &&Module| {
+            module.exports(ENTRY_POINT) && module.file.as_ref().is_ok_and(|file| file.variable(LAYOUT).is_some())
+        };
         let program = || modules.first().filter(has_it);
         let module = modules.iter().find(|module| module.exports(LAYOUT)).or_else(program)?;
         let at = |name: &str| module.symbol(name).filter(|symbol| !symbol.tls).map(|symbol| symbol.addr);
