@@ -103,7 +103,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let inspect = fs::canonicalize(&arguments.inspect).context("cargo build --release -p ompd-inspect")?;
     ensure!(Command::new("strace").arg("-V").output().is_ok(), "strace is not here");
     let folder = tempfile::tempdir()?;
-    let mut all = Vec::new();
+    let (mut all, mut runs) = (Vec::new(), 0);
     println!(
         "| looked at | call | fails with | times | reports | refusals | findings |\n|---|---|---|---:|---|---:|---:|"
     );
@@ -122,6 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 if outcome.runs > 0 {
                     print!("{}", row(&subject.title, call, error, &outcome));
                 }
+                runs += outcome.runs;
                 all.extend(outcome.findings);
             }
         }
@@ -129,6 +130,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     for finding in &all {
         println!("- {finding}");
     }
+    ensure!(runs > 0, "no call was let fail");
+    println!("{runs} runs, {} findings", all.len());
     ensure!(all.is_empty(), "{} findings", all.len());
     Ok(())
 }

@@ -75,9 +75,9 @@ fn end_workers() {
     if !Thread::is_first(thread) || !outside || Thread::is_in_child() {
         return;
     }
-    for runtime in Runtime::all() {
-        let threads = runtime.pool.load(Relaxed);
-        if threads > 1 {
+    let all = Runtime::all();
+    for runtime in &all {
+        if let Some(threads) = runtime.pool_of_file(&all).filter(|threads| *threads > 1) {
             // SAFETY: the runtime's function of this type, and a function that takes no argument.
             unsafe {
                 let real = std::mem::transmute::<usize, Real>(runtime.function(Entry::GOMP_parallel));

@@ -4,6 +4,7 @@
 //! table of symbols. The loader binds both versions to this library, whose functions have none, so the table is read here.
 
 use std::ffi::CStr;
+use std::ops::Range;
 
 use crate::names::{Entry, NAMES};
 
@@ -46,18 +47,21 @@ struct Relocation {
 /// Which functions of locks a loaded file asks for at the first version.
 ///
 /// # Safety
-/// The file is loaded at `base`, and has its dynamic section `dynamic` bytes from there.
-pub unsafe fn asked_for(base: usize, dynamic: usize) -> OldLocks {
+/// The file is loaded at `base`, has its dynamic section `dynamic` bytes from there, and takes this range.
+pub unsafe fn asked_for(base: usize, dynamic: usize, range: &Range<usize>) -> OldLocks {
     let section = base.wrapping_add(dynamic) as *const [usize; 2];
     let value = |wanted: usize| {
         // SAFETY: the section ends with an entry of this tag.
         let entries = (0..).map(|n| unsafe { *section.add(n) }).take_while(|[tag, _]| *tag != tag::NULL);
         entries.filter(|[tag, _]| *tag == wanted).map(|[_, value]| value).next()
     };
+    let inside = |place: &usize| range.contains(place);
     // glibc has put addresses in the place of offsets, other loaders have not.
-    let place = |wanted| value(wanted).map(|value| if value < base { base + value } else { value });
+    let place = |wanted| value(wanted).map(|value| if value < base { base + value } else { value }).filter(inside);
+    // No loader does that here.
+    let needed = value(tag::VERNEED).map(|value| base.wrapping_add(value)).filter(inside);
     let (Some(strings), Some(symbols), Some(versions), Some(needed)) =
-        (place(tag::STRTAB), place(tag::SYMTAB), place(tag::VERSYM), place(tag::VERNEED))
+        (place(tag::STRTAB), place(tag::SYMTAB), place(tag::VERSYM), needed)
     else {
         return 0;
     };

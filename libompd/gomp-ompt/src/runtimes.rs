@@ -199,6 +199,13 @@ impl Runtime {
         self.ask(query).and_then(|answer| c_uint::try_from(answer).ok()).unwrap_or(0)
     }
 
+    /// Threads of its pool, by all records of its file; `None` if an earlier one of these stands for it.
+    pub fn pool_of_file(&self, all: &[&'static Runtime]) -> Option<u32> {
+        let same = || all.iter().filter(|runtime| runtime.file == self.file);
+        let is_first = same().next().is_some_and(|first| std::ptr::eq(*first, self));
+        is_first.then(|| same().map(|runtime| runtime.pool.load(Relaxed)).max()).flatten()
+    }
+
     /// All that are known.
     pub fn all() -> Vec<&'static Runtime> {
         KNOWN.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -463,7 +470,8 @@ fn loaded_at(address: usize) -> Option<Loaded> {
         let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC);
         let base = info.dlpi_addr as usize;
         // SAFETY: the dynamic section of a file that is loaded at this base.
-        let old_locks = dynamic.map_or(0, |header| unsafe { old_locks::asked_for(base, header.p_vaddr as usize) });
+        let old_locks =
+            dynamic.map_or(0, |header| unsafe { old_locks::asked_for(base, header.p_vaddr as usize, &(start..end)) });
         search.found = Some(Loaded { name, start, size: end - start, unloaded: info.dlpi_subs as usize, old_locks });
         1
     }

@@ -11,7 +11,8 @@ use ompd_runtime::merge::merge;
 use ompd_runtime::model::{Issue, RawSnapshot, SourceLine, Trouble};
 use ompd_runtime::names::FileNames;
 use ompd_runtime::os::Signals;
-use ompd_runtime::{Runtime, os, waits_for};
+use ompd_runtime::waits_for::{self, Certainty};
+use ompd_runtime::{Runtime, os};
 use ompd_stack::{Cache, Code, GilHolder, Interpreter, LogicalStack, Stacks};
 
 use crate::outside::OutsideWait;
@@ -181,19 +182,28 @@ pub(crate) fn finish(
     issues.extend(unseen.map(|path| Issue::new(path.as_str(), Trouble::NoSymbols)));
     let bases: Vec<_> = snapshots.iter().map(|snapshot| snapshot.instance.base).collect();
     os.shared = os::find_shared(target, &snapshots);
-    let unread = target.modules().iter().filter_map(|module| Some((module, module.file.as_ref().ok()?.unread()?)));
-    issues.extend(unread.map(|(module, what)| Issue::new(module.path.as_str(), Trouble::Target { what })));
     let mut waits_for = waits_for::judge(&snapshots, &os);
     // Symbol tables of all files are looked at, which only a hang is worth.
     if !waits_for.verdicts.is_empty() && os.signals == Signals::NotRecorded {
         os.signals = os::find_handlers(target, &bases);
         waits_for = waits_for::judge(&snapshots, &os);
     }
+    let (tools, mpi) = (companion::tools(target, &bases), rank::mpi_library(target));
+    // After all that reads files.
+    let of_modules =
+        target.modules().iter().filter_map(|module| Some((&*module.path, module.file.as_ref().ok()?.unread()?)));
+    let unread: Vec<(&str, String)> =
+        target.unread().map(|what| ("target", what)).into_iter().chain(of_modules).collect();
+    if !unread.is_empty() {
+        // What was not read may show who can end the hang.
+        waits_for.verdicts.iter_mut().for_each(|verdict| verdict.certainty = Certainty::Suspect);
+    }
+    issues.extend(unread.into_iter().map(|(subject, what)| Issue::new(subject, Trouble::Target { what })));
     Inspection {
         kind: target.kind(),
         process: target.process().clone(),
-        tools: companion::tools(target, &bases),
-        mpi: rank::mpi_library(target),
+        tools,
+        mpi,
         children: Vec::new(),
         threads,
         outside,

@@ -318,7 +318,10 @@ impl Watch<'_> {
             Ok(look) => look,
             Err(why) => {
                 // What ends was not stuck. Otherwise it is as it was.
-                let ended = matches!(why, OpenError::NoSuchProcess { .. } | OpenError::Zombie { .. });
+                let ended = matches!(
+                    why,
+                    OpenError::NoSuchProcess { .. } | OpenError::Zombie { .. } | OpenError::Executed { .. }
+                );
                 confirmed.waits_for.verdicts.retain(|verdict| !ended || !is_suspect(verdict));
                 return Ok(confirmed);
             }

@@ -337,6 +337,10 @@ impl Target for Core {
     fn issues(&self) -> &[String] {
         &self.issues
     }
+
+    fn unread(&self) -> Option<String> {
+        Some(format!("a part of the core file cannot be read ({})", self.source.failed()?))
+    }
 }
 
 /// The part of `offset..offset + len` that the file has.

@@ -215,6 +215,11 @@ pub trait Target {
 
     /// What went wrong while opening without making the rest useless (a missing file, a truncated segment).
     fn issues(&self) -> &[String];
+
+    /// Why a part of what the target is read from could not be read, if that happened. Memory in that part is taken for absent.
+    fn unread(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Sized reads over any [`Target`], in the target's byte order.

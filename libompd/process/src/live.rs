@@ -50,6 +50,8 @@ const NOT_YET: &str = "it has not been stopped yet";
 
 /// How the issue begins that some threads could not be left asleep.
 const NOT_SPARED: &str = "the calls that these threads slept in";
+/// How the issue begins that threads without registers are.
+const UNREAD: &str = "the registers of these threads cannot be read";
 
 /// How often a refused stop is tried at most. Another tracer may let go between the refusal and the search for its
 /// cause; no other cause would be the true one then.
@@ -384,6 +386,8 @@ impl Live {
                     return Err(OpenError::NotStopped { pid, tid, state, waited });
                 }
                 Err(StopError::Lost { tid, refused }) => {
+                    // Another thread of it may have executed a program, and have this id now.
+                    self.check_same()?;
                     return Err(OpenError::Lost { pid, tid, source: refused.into() });
                 }
                 Err(StopError::Gone) => return Err(OpenError::NoSuchProcess { pid }),
@@ -439,16 +443,15 @@ impl Live {
         HashSet::new()
     }
 
-    /// Threads that stopped, and whose registers could not be read all the same: each is said once.
+    /// Threads that stopped in this look, and whose registers could not be read all the same.
     fn note_unread(&mut self) {
-        for thread in &self.threads {
-            if let Err(why) = &thread.registers
-                && why != ASLEEP
-                && !self.issues.contains(why)
-            {
-                self.issues.push(why.clone());
-            }
-        }
+        let unread = |thread: &Thread| {
+            let why = thread.registers.as_ref().err().filter(|why| *why != ASLEEP && *why != still::RAN)?;
+            Some((thread.lwp, why.clone()))
+        };
+        let (lwps, reasons): (Vec<i32>, Vec<String>) = self.threads.iter().filter_map(unread).unzip();
+        self.issues.retain(|issue| !issue.starts_with(UNREAD));
+        self.issues.extend(reasons.first().map(|why| format!("{UNREAD} ({why}): {lwps:?}")));
     }
 
     /// Lets all threads run on, and gives how long they were held; `None` if they were not. The registers captured stay

@@ -146,9 +146,11 @@ pub fn find_handlers(target: &dyn Target, runtimes: &[Addr]) -> Signals {
         // A program that has the C library in it has these functions, whether it calls them or not.
         Ok(file) if file.is_program() && file.needed().is_empty() => true,
         Ok(file) => {
-            let names = file.relocations().values().filter_map(|relocation| relocation.symbol.as_deref());
+            let mut names = file.relocations().values().filter_map(|relocation| relocation.symbol.as_deref());
             let quiet = |name: String| QUIET_LIBRARIES.iter().any(|library| name.starts_with(library));
-            !runtimes.contains(&module.base()) && names.into_iter().any(sets) && !file.soname().is_some_and(quiet)
+            // A part that cannot be read may have such a name.
+            let may_call = names.any(sets) || file.unread().is_some();
+            !runtimes.contains(&module.base()) && may_call && !file.soname().is_some_and(quiet)
         }
         Err(_) => true,
     };

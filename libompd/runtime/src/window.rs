@@ -86,6 +86,9 @@ impl Target for Window<'_> {
     fn issues(&self) -> &[String] {
         self.inner.issues()
     }
+    fn unread(&self) -> Option<String> {
+        self.inner.unread()
+    }
     fn is_late(&self) -> bool {
         self.inner.is_late()
     }

@@ -51,7 +51,7 @@ fn registers_that_cannot_be_read_are_an_issue() {
     let report: Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(report["complete"], false);
     let issue = report["issues"][0]["text"].as_str().expect("an issue");
-    assert!(issue.starts_with("registers of thread ") && issue.contains("EPERM"), "{issue}");
+    assert!(issue.starts_with("the registers of these threads cannot be read") && issue.contains("EPERM"), "{issue}");
 }
 
 /// A thread that cannot be stopped runs on. It was taken for one that has ended, and what waits for it for stuck.
@@ -73,6 +73,41 @@ fn a_thread_that_cannot_be_stopped_is_not_taken_for_one_that_has_ended() {
     }
 }
 
+/// Which of the calls of `pread64` of one thread, counted from 1, is its last with this text.
+fn last_of(log: &Path, text: &str) -> usize {
+    let log = std::fs::read_to_string(log).expect("the log of strace");
+    let calls: Vec<(&str, &str)> =
+        log.lines().filter_map(|line| line.split_once(' ')).filter(|(_, call)| call.contains("pread64(")).collect();
+    let last = calls.iter().rposition(|(_, call)| call.contains(text)).expect("such a call");
+    calls[..=last].iter().filter(|(thread, _)| *thread == calls[last].0).count()
+}
+
+/// What is in that part may show who can end the hang: less is not more certain.
+#[test]
+fn nothing_is_proven_by_a_core_of_which_a_part_cannot_be_read() {
+    let running = match hanging() {
+        Ok(running) => running,
+        Err(skip) => return skip.show(),
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let core = match running.gcore(directory.path()).expect("gcore works") {
+        Ok(core) => core.display().to_string(),
+        Err(skip) => return skip.show(),
+    };
+    let args = ["--json", &core];
+    let log = tempfile::NamedTempFile::new().expect("a file");
+    let (out, ..) = texts(&traced(&["-y", "-etrace=pread64", "-o", &log.path().display().to_string()], &args));
+    let whole: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((&whole["answer"]["word"], &whole["complete"]), (&"DEADLOCK".into(), &true.into()));
+    let fault = format!("-einject=pread64:error=EIO:when={}", last_of(log.path(), &core));
+    let (out, err, status) = texts(&traced(&["-etrace=pread64", &fault, "-o", "/dev/null"], &args));
+    assert_eq!((status, err.as_str()), (1, ""), "{out}");
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    assert_ne!(report["answer"]["word"], "DEADLOCK");
+    let issues = report["issues"].to_string();
+    assert!(issues.contains("a part of the core file cannot be read"), "{issues}");
+}
+
 #[test]
 fn a_file_that_cannot_be_read_to_its_end_is_an_issue() {
     let running = match hanging() {
@@ -82,7 +117,7 @@ fn a_file_that_cannot_be_read_to_its_end_is_an_issue() {
     let args = ["--json", "--samples", "1", &running.pid.to_string()];
     let log = tempfile::NamedTempFile::new().expect("a file");
     traced(&["-etrace=pread64", "-o", &log.path().display().to_string()], &args);
-    let calls = std::fs::read_to_string(log.path()).expect("the log of strace").lines().count();
+    let calls = last_of(log.path(), "");
     // The last part that is wanted of any file; the first ones are headers, without which it is not opened.
     let fault = format!("-einject=pread64:error=EIO:when={calls}");
     let (out, err, status) = texts(&traced(&["-etrace=pread64", &fault, "-o", "/dev/null"], &args));

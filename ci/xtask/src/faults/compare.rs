@@ -43,9 +43,8 @@ pub(super) fn contradictions(expected: &Value, seen: &Value) -> Vec<String> {
             None => wrong.push(format!("a runtime at {base}")),
         }
     }
-    // Frames of libraries are folded into the calls that led there, as far as these are known: only frames of other files have to be the same.
-    let shown = items(expected, "stacks").into_iter().flat_map(|stack| items(stack, "frames"));
-    let modules: Vec<&Value> = shown.map(|frame| &frame["module"]).collect();
+    // Frames of libraries are folded into the calls that led there, as far as these are known: only the program's have to be the same.
+    let program = expected["process"]["exe"].as_str().and_then(|path| path.rsplit('/').next());
     let stack = |of: &Value, lwp: &Value| items(of, "stacks").into_iter().find(|stack| stack["lwp"] == *lwp).cloned();
     // A stack that ends early may end within what is not shown of a whole one.
     let whole = |stack: &&Value| stack["end"]["complete"] == true;
@@ -59,7 +58,7 @@ pub(super) fn contradictions(expected: &Value, seen: &Value) -> Vec<String> {
             if is_place(function) || function.as_str().is_some_and(|name| OUTERMOST.contains(&name)) {
                 continue;
             }
-            if functions.is_empty() && !modules.contains(&&frame["module"]) {
+            if functions.is_empty() && program.is_some_and(|program| frame["module"] != program) {
                 continue;
             }
             if functions.is_empty() {
@@ -72,6 +71,14 @@ pub(super) fn contradictions(expected: &Value, seen: &Value) -> Vec<String> {
     let word = |of: &Value| of["answer"]["word"].as_str().unwrap_or_default().to_owned();
     if rank(&word(seen)) > rank(&word(expected)) {
         wrong.push(format!("{} for {}", word(seen), word(expected)));
+    }
+    // Of the same certainty it has to be the same hang.
+    for verdict in items(seen, "verdicts").into_iter().filter(|verdict| verdict["verdict"] != "waiting") {
+        let same = |other: &&Value| ["verdict", "situation", "threads"].iter().all(|key| other[*key] == verdict[*key]);
+        let is_weaker = rank(&word(seen)) < rank(&word(expected));
+        if !is_weaker && !items(expected, "verdicts").iter().any(same) {
+            wrong.push(format!("{} {} of {}", verdict["verdict"], verdict["situation"], verdict["threads"]));
+        }
     }
     wrong
 }
@@ -90,6 +97,10 @@ pub(super) fn losses(expected: &Value, seen: &Value) -> Vec<String> {
             let gone = items(runtime, list).into_iter().filter(|item| !there(item));
             lost.extend(gone.map(|item| format!("{list} {}", item[key])));
         }
+    }
+    let word = |of: &Value| of["answer"]["word"].as_str().unwrap_or("none").to_owned();
+    if word(seen) != word(expected) {
+        lost.push(format!("{} for {}", word(seen), word(expected)));
     }
     lost
 }
@@ -147,6 +158,9 @@ fn of_value(expected: (&Value, &Value), seen: (&Value, &Value), path: &str, wron
                     (Some(known), Some((_, list))) => {
                         let known = (expected.0, known);
                         of_reference(known, (seen.0, member), list, &path, wrong);
+                    }
+                    (Some(known), None) if name == "value" && member.is_null() && !known.is_null() => {
+                        wrong.push(format!("{path} is nothing, not {known}"));
                     }
                     (Some(known), None) => of_value((expected.0, known), (seen.0, member), &path, wrong),
                     // A value where none was known. Other members explain values, and come with what is unknown.
@@ -223,16 +237,21 @@ mod tests {
 
     #[test]
     fn frames_of_libraries_may_be_unfolded() {
+        let mut program = known();
+        program["process"]["exe"] = json!("/bin/program");
         let mut unfolded = known();
         unfolded["stacks"][0]["frames"][0] = json!({"address": "0xb", "function": "wait", "module": "libc.so.6"});
-        assert_eq!(contradictions(&known(), &unfolded), [""; 0]);
+        assert_eq!(contradictions(&program, &unfolded), [""; 0]);
+        unfolded["stacks"][0]["frames"][0]["module"] = json!("program");
+        assert_eq!(contradictions(&program, &unfolded).len(), 1);
     }
 
     #[test]
     fn what_is_gone_from_a_list_is_a_loss() {
         assert_eq!(losses(&known(), &known()), [""; 0]);
-        assert_eq!(losses(&known(), &report("", json!(null), json!([{"descriptor": "0x7"}]))), ["teams \"0x8\""]);
-        assert_eq!(losses(&known(), &json!({})), ["the runtime at \"0x1\""]);
+        let fewer = report("DEADLOCK", json!(null), json!([{"descriptor": "0x7"}]));
+        assert_eq!(losses(&known(), &fewer), ["teams \"0x8\""]);
+        assert_eq!(losses(&known(), &json!({})), ["the runtime at \"0x1\"", "none for DEADLOCK"]);
     }
 
     #[test]
@@ -248,6 +267,9 @@ mod tests {
         assert_eq!(wrong(&|report| report["runtimes"][0]["base"] = json!("0x4")).len(), 1);
         assert_eq!(wrong(&|report| report["stacks"][0]["frames"][0]["function"] = json!("g")).len(), 1);
         assert_eq!(wrong(&|report| report["stacks"][0]["frames"][0]["address"] = json!("0xa")).len(), 1);
+        assert_eq!(wrong(&|report| report["runtimes"][0]["threads"][0]["thread_num"]["value"] = json!(null)).len(), 1);
+        let other = json!([{"verdict": "deadlock", "situation": "closed_waits", "threads": [5]}]);
+        assert_eq!(wrong(&|report| report["verdicts"] = other.clone()).len(), 1);
         let mut weaker = known();
         weaker["answer"]["word"] = json!("SUSPECT");
         assert_eq!(contradictions(&weaker, &known()), ["DEADLOCK for SUSPECT"]);

@@ -21,7 +21,8 @@ fn link(folder: &Path, source: &str, flags: &[&str], libraries: &[PathBuf]) -> O
     gcc.args(["-std=gnu11", "-g", "-O2", "-pthread", "-fopenmp", "-I"]).arg(sources.join("programs")).args(flags);
     gcc.arg(sources.join(source)).arg(sources.join("programs/allow.c")).arg(built_by_cargo("libgomp_ompt.a"));
     gcc.arg("-Wl,--whole-archive").args(libraries).args(["-Wl,--no-whole-archive", "-ldl", "-lm", "-o"]).arg(&program);
-    test_programs::succeeds(&mut gcc).then_some(program)
+    assert!(test_programs::succeeds(&mut gcc), "{gcc:?}");
+    Some(program)
 }
 
 /// A copy of gcc's static libgomp whose functions have other names, as docs/gomp-ompt.md makes it.
@@ -41,7 +42,8 @@ fn renamed_libgomp(folder: &Path) -> Option<PathBuf> {
     fs::write(&names, map).expect("room");
     let mut objcopy = Command::new("objcopy");
     objcopy.arg(format!("--redefine-syms={}", names.display())).arg(&original).arg(&renamed);
-    test_programs::succeeds(&mut objcopy).then_some(renamed)
+    assert!(test_programs::succeeds(&mut objcopy), "{objcopy:?}");
+    Some(renamed)
 }
 
 /// The program with a tool inside that compares what it is told with what it sees. No program has a libgomp besides.

@@ -294,7 +294,7 @@ impl SymbolTable {
         self.covering_by_search(addr, wanted)
     }
 
-    /// The same from all symbols, as they are in the file.
+    /// The same from all symbols, as they are in the file. In no sound file do so many lie in one that the other way ends before.
     fn covering_by_search(&self, addr: u64, mut wanted: impl FnMut(&Entry) -> bool) -> Option<&Entry> {
         let covers = |entry: &Entry| !entry.tls && entry.addr <= addr && (entry.addr == addr || addr < entry.end());
         let candidates = self.entries.iter().enumerate().filter(|(_, entry)| covers(entry) && wanted(entry));

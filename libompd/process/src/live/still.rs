@@ -21,7 +21,7 @@ use crate::thread::Thread;
 const MAX_LISTINGS: usize = 16;
 
 /// Why a thread has no registers that ran.
-const RAN: &str = "it ran, and nothing was stopped (--pause never)";
+pub(super) const RAN: &str = "it ran, and nothing was stopped (--pause never)";
 
 /// What was read of a process of which few threads or none were stopped.
 #[derive(Debug)]
@@ -186,6 +186,7 @@ impl Live {
             Thread { lwp, name, registers, pointer: None, signal: 0, blocked_signals }
         };
         self.threads = all.into_iter().map(thread).collect();
+        self.note_unread();
         self.info.handled_signals = self.process.status().ok().map(|status| status.sigcgt);
         match begun {
             Some(begun) => self.hold_memory(begun),

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use ompd_layout::profile::Vocabulary;
 use ompd_process::{Addr, Module, Target, TargetExt};
 
 /// The library's description of itself.
@@ -23,6 +24,8 @@ pub(super) struct Front {
     pub(super) base: Addr,
     /// Its module has other code as well: it was linked in from the archive.
     is_part: bool,
+    /// Names of libgomp, which its entry points have.
+    public: &'static Vocabulary,
     task: Addr,
     /// What calls the program's functions.
     call: Range<Addr>,
@@ -37,15 +40,16 @@ pub(super) struct Front {
 const MOST: u64 = 1 << 12;
 
 impl Front {
-    /// That of a process. `None` if it has none, or another version of its layout.
-    pub(super) fn of(target: &dyn Target) -> Option<Front> {
+    /// That of a process. `None` if it has none, or another version of its layout. `public` are libgomp's public names.
+    pub(super) fn of(target: &dyn Target, public: &'static Vocabulary) -> Option<Front> {
         let modules = target.modules();
         // The archive's variable is not exported if nothing asks for it. Entry points are, since libgomp has them too: only of a program with
         // such are all symbols looked at.
         let has_it = |module: &&Module| {
             module.exports(ENTRY_POINT) && module.file.as_ref().is_ok_and(|file| file.variable(LAYOUT).is_some())
         };
-        let program = || modules.first().filter(has_it);
+        let is_program = |module: &&Module| module.file.as_ref().is_ok_and(|file| file.is_program());
+        let program = || modules.iter().find(is_program).filter(has_it);
         let module = modules.iter().find(|module| module.exports(LAYOUT)).or_else(program)?;
         let at = |name: &str| module.symbol(name).filter(|symbol| !symbol.tls).map(|symbol| symbol.addr);
         let layout = at(LAYOUT)?;
@@ -57,8 +61,8 @@ impl Front {
         let offset = |n: u64| word(n).filter(|offset| *offset < MOST);
         Some(Front {
             base: Module::base(module),
-            is_part: !module.exports(LAYOUT)
-                || module.file.as_ref().is_ok_and(|file| !file.exported_names().all(is_own_name)),
+            is_part: module.file.as_ref().is_ok_and(|file| file.is_program()),
+            public,
             task: at(TASK)?,
             call: call.addr..call.addr.offset(call.size),
             task_body: offset(1)?,
@@ -70,7 +74,13 @@ impl Front {
     /// Whether code is the library's. Of a file with other code as well the names of functions say so.
     pub(super) fn has(&self, target: &dyn Target, addr: Addr) -> bool {
         let Some(module) = target.module_at(addr).filter(|module| module.base() == self.base) else { return false };
-        !self.is_part || module.symbol_at(addr).is_some_and(|(symbol, _)| is_own_name(&symbol.name))
+        !self.is_part || module.symbol_at(addr).is_some_and(|(symbol, _)| self.has_name(&symbol.name))
+    }
+
+    /// Whether a function is the library's: an entry point, or one with the name of its crate in it as compilers write that. The program
+    /// may have functions whose names begin like libgomp's.
+    fn has_name(&self, name: &str) -> bool {
+        self.public.names.contains(name) || name.starts_with("libgomp_ompt_") || name.contains("9gomp_ompt")
     }
 
     /// Whether the code at this address calls the program's functions.
@@ -89,11 +99,6 @@ impl Front {
         let data = record.and_then(|record| target.read_u64(record.offset(self.task_data)).ok());
         Some((body, data))
     }
-}
-
-/// Whether a function is the library's: an entry point, or one with the name of its crate in it as compilers write that.
-fn is_own_name(name: &str) -> bool {
-    ["GOMP_", "omp_", "libgomp_ompt_"].iter().any(|prefix| name.starts_with(prefix)) || name.contains("9gomp_ompt")
 }
 
 /// Whether the library's frames, of which these are the names, innermost first, call the body of a region. `None` for other frames.

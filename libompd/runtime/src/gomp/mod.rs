@@ -207,7 +207,7 @@ impl Gomp {
     ) -> Gomp {
         let resolved = instance::resolve(target, module, "GNU libgomp", origins, layouts);
         let bind = |layout: &Layout, mut info: InstanceInfo| {
-            let front = Front::of(target);
+            let front = Front::of(target, &origins.profiles.vocabulary);
             info.reports_from = front.as_ref().map(|front| front.base);
             let own_code = OwnCode::of(module, origins.names, &origins.profiles.vocabulary);
             Gomp { front, ..Gomp::bind(module, layout, info, own_code) }
