@@ -96,7 +96,7 @@ class Parallel(Teams):
 
 
 class Tasks(View):
-    """List tasks: executing, suspended, ready, blocked on dependences, detached.
+    """List tasks: executing, suspended, ready, blocked on dependences, detached, on a device.
     Usage: openmp tasks [-tree|-dot] [-v] [-json]
       -tree  each task below the one that generated it
       -dot   what depends on what, for Graphviz"""

@@ -440,6 +440,8 @@ fn every_program_has_its_source() -> Result<()> {
             "device_simulator",
             "offloaded",
             "offload_hang",
+            "gpu",
+            "device_plugin",
             "tasks_left",
             "opencl_device",
             "overheads",

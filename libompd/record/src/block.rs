@@ -125,6 +125,13 @@ words! {
     }
 }
 
+impl HeaderValues {
+    /// What `ompt_set_callback` answered for a callback (`ompt_set_result_t`); `None` if it was not asked.
+    pub fn result(&self, callback: u8) -> Option<u8> {
+        crate::device::result([self.results_first, self.results_second, self.results_third], callback)
+    }
+}
+
 /// Bytes for the runtime's name of itself, directly behind the [`Header`] and in the same page; it ends at the first zero.
 pub const RUNTIME_NAME: usize = 256;
 

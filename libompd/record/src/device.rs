@@ -180,9 +180,7 @@ impl DeviceAt {
 
     /// What `ompt_set_trace_ompt` answered for a kind of record alone; `None` if it was not asked.
     pub fn result(&self, kind: u8) -> Option<u8> {
-        let words = [self.values.results_first, self.values.results_second, self.values.results_third];
-        let n = usize::from(kind).checked_sub(1)?;
-        nibble(*words.get(n / 16)?, n % 16)
+        result([self.values.results_first, self.values.results_second, self.values.results_third], kind)
     }
 
     /// What the call of this number answered, counted as in [`Device::answers`]; `None` if it was not called.
@@ -197,6 +195,12 @@ fn low(word: u64) -> i32 {
 
 fn low_unsigned(word: u64) -> u32 {
     (word & u64::from(u32::MAX)) as u32
+}
+
+/// The answer for a kind of event, from words that have a nibble for each.
+pub(crate) fn result(words: [u64; 3], kind: u8) -> Option<u8> {
+    let n = usize::from(kind).checked_sub(1)?;
+    nibble(*words.get(n / 16)?, n % 16)
 }
 
 fn nibble(word: u64, n: usize) -> Option<u8> {

@@ -3,7 +3,7 @@
 use crate::event::Event;
 
 /// Numbers of callbacks (OpenMP 5.2, 19.5.2).
-const TARGETS: [u8; 2] = [8, 33];
+pub const TARGETS: [u8; 2] = [8, 33];
 const DATA_OPS: [u8; 2] = [9, 34];
 const SUBMITS: [u8; 2] = [10, 35];
 /// `ompt_scope_endpoint_t`.

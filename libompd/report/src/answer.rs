@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use ompd_inspection::Inspection;
+use ompd_inspection::outside::OutsideWait;
 use ompd_process::TargetKind;
 use ompd_runtime::model::*;
 use schemars::JsonSchema;
@@ -98,7 +99,12 @@ fn moving(inspection: &Inspection) -> Option<Answer> {
     let all: Vec<&Thread> = threads().filter(|thread| thread.lwp.is_some() && !is_idle(thread)).collect();
     let active = all.iter().filter(|thread| matches!(thread.wait, Fact::Known { value: None, .. }));
     let calls: HashMap<i32, bool> = inspection.threads.iter().map(|t| (t.lwp, t.blocked_in.is_some())).collect();
-    let is_blocked = |lwp: &i32| calls.get(lwp).copied().unwrap_or(false);
+    // Some wait for others without a system call.
+    let polls = |lwp: i32| {
+        let wait = inspection.outside(lwp).and_then(|outside| outside.wait.as_ref());
+        matches!(wait, Some(OutsideWait::Mpi { .. } | OutsideWait::Device { .. }))
+    };
+    let is_blocked = |lwp: &i32| calls.get(lwp).copied().unwrap_or(false) || polls(*lwp);
     let (blocked, computing): (Vec<i32>, Vec<i32>) = active.filter_map(|thread| thread.lwp).partition(is_blocked);
     let is_in_region = inspection.runtimes.iter().any(|runtime| !runtime.teams.is_empty());
     let region = if is_in_region { "" } else { "; no parallel region is active" };

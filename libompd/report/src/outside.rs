@@ -60,6 +60,14 @@ pub fn fix(outside: &Outside, live: bool) -> Option<String> {
             "Inspect the other ranks too: {} returns when another rank has done its part.",
             escape(function)
         )),
+        OutsideWait::Device { function } | OutsideWait::DeviceLibrary { function } => {
+            let (shows, debugs) = match &**function {
+                name if name.starts_with("cu") => ("`nvidia-smi`", "`cuda-gdb`"),
+                name if name.starts_with("h") => ("`rocm-smi`", "`rocgdb`"),
+                _ => ("a monitor", "a debugger for the device"),
+            };
+            Some(format!("See with {shows} whether the device computes, and with {debugs} what."))
+        }
         _ => awaited(outside).filter(|_| live).map(|pid| format!("See what process {pid} does: `ompd-inspect {pid}`.")),
     }
 }
@@ -127,15 +135,21 @@ fn waiting(wait: &OutsideWait, function: Option<&str>, object: Option<&str>) -> 
     let of = object.map(|object| format!(" of {}", escape(object))).unwrap_or_default();
     let named = |otherwise: &str| function.unwrap_or(otherwise).to_owned();
     match wait {
-        OutsideWait::Mutex { owner, .. } => match owner {
-            Some(owner) => format!("{}{of} (held by LWP {})", named("waits for a mutex"), owner.value),
-            None => format!("{}{of}", named("waits for a mutex")),
-        },
+        OutsideWait::Mutex { owner, .. } => {
+            let held = owner.map(|owner| format!(" (held by LWP {})", owner.value)).unwrap_or_default();
+            match function {
+                // Libraries have mutexes of their own.
+                Some(function) if !function.contains("lock") => format!("waits for a mutex{of}{held} in {function}"),
+                _ => format!("{}{of}{held}", named("waits for a mutex")),
+            }
+        }
         OutsideWait::Condition { .. } => format!("{}{of}", named("waits for a condition variable")),
         OutsideWait::Object { kind, .. } => format!("{}{of}", named(&format!("waits for a {}", kind.word()))),
         OutsideWait::Join { thread: Some(thread) } => format!("{} of LWP {}", named("join"), thread.value),
         OutsideWait::Join { thread: None } => named("join"),
         OutsideWait::Mpi { function: of, arguments } => format!("{}{}", named(&escape(of)), given(of, arguments)),
+        OutsideWait::DeviceLibrary { function } => format!("waits in {} of a device's library", escape(function)),
+        OutsideWait::Device { function } => format!("waits for a device in {}", escape(function)),
         OutsideWait::Descriptor { call, on } => format!("{} of {}", called(function, call), described(on)),
         OutsideWait::Poll { call, on, count, .. } if on.is_empty() => match count {
             Some(0) => format!("{} of no descriptors", called(function, call)),

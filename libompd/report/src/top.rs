@@ -92,6 +92,8 @@ pub struct Tasks {
     pub blocked: u64,
     /// Their bodies are over, their events are not fulfilled.
     pub detached: u64,
+    /// Devices execute them.
+    pub on_devices: u64,
 }
 
 impl Tasks {
@@ -102,6 +104,7 @@ impl Tasks {
             Some(TaskState::Suspended) => &mut self.suspended,
             Some(TaskState::Blocked) => &mut self.blocked,
             Some(TaskState::Detached) => &mut self.detached,
+            Some(TaskState::OnDevice) => &mut self.on_devices,
             None => return,
         };
         *counter += count;
@@ -115,6 +118,7 @@ impl Tasks {
             (self.suspended, "suspended"),
             (self.blocked, "blocked"),
             (self.detached, "detached"),
+            (self.on_devices, "on devices"),
         ];
         let parts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
         let parts: Vec<String> = parts.collect();

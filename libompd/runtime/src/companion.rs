@@ -256,7 +256,7 @@ impl Remembered {
         let has_locks = snapshots.iter().any(|snapshot| !snapshot.locks.is_empty());
         // What ended while the companion paused would seem to go on. It counts how often it has begun to record.
         let saw_all = block.is_recording() && block.header.epoch <= 1;
-        let has_devices = saw_all && block.devices(&words).is_ok_and(|devices| !devices.is_empty());
+        let has_devices = saw_all && (unintroduced(&block) || block.devices(&words).is_ok_and(|of| !of.is_empty()));
         if !has_locks && !has_devices {
             return all;
         }
@@ -315,6 +315,13 @@ impl Remembered {
         let (wait_id, holder) = self.held.get_key_value(named.unwrap_or(&object.0))?;
         Some((Addr(*wait_id), *holder))
     }
+}
+
+/// True if the runtime may use devices that it has not introduced: one that reports some of the target constructs alone. Those that
+/// report each introduce their devices.
+fn unintroduced(block: &Block) -> bool {
+    const SOMETIMES: [u8; 2] = [3, 4];
+    offload::TARGETS.iter().any(|callback| block.header.result(*callback).is_some_and(|of| SOMETIMES.contains(&of)))
 }
 
 /// What a ring's thread has begun on a device and not ended. Mostly its last few events tell.

@@ -442,6 +442,7 @@ fn lock_kind(entry: Entry) -> Option<LockKind> {
         Construct::SetNestLock => Some(LockKind::NestLock),
         Construct::Critical => Some(LockKind::Critical),
         Construct::Atomic => Some(LockKind::Atomic),
+        Construct::Target => Some(LockKind::Device),
         _ => None,
     }
 }

@@ -380,7 +380,8 @@ impl Walker<'_, '_> {
             });
             return None;
         }
-        if !segment.task {
+        // A target region on the host, or what drives a device, is no task.
+        if !segment.task || next.entry.is_some_and(|entry| entry.construct == Pragma::Target) {
             return Some(Position::Segment(thread, index + 1));
         }
         match self.found.task_at.get(&(thread, index)) {
@@ -696,6 +697,9 @@ impl Walker<'_, '_> {
             // A task that is executed at once is executed by the call that generates it.
             let generating = next.entry.filter(|_| next.generates());
             (generating.map_or(Pragma::Task, |e| e.construct), task.and_then(|t| located(&t.location)))
+        } else if segment.task && !segment.jumped && next.entry.is_some_and(|e| e.construct == Pragma::Target) {
+            // On the host.
+            (Pragma::Target, None)
         } else {
             return None;
         };

@@ -63,7 +63,7 @@ pub enum Command {
     Teams(TargetArg),
     /// Show tasks: state, generating task, dependences.
     ///
-    /// A task executes, is suspended, is ready, waits for the tasks it depends on, or is detached.
+    /// A task executes, is suspended, is ready, waits for the tasks it depends on, is detached, or is on a device.
     Tasks(TasksArgs),
     /// Show what waits for what, and owner and waiters of each lock.
     Waits(WaitsArgs),

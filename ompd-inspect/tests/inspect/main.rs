@@ -7,6 +7,7 @@ mod cluster;
 mod command_line;
 mod common;
 mod debuginfod;
+mod devices;
 mod ended;
 mod executing;
 mod faults;

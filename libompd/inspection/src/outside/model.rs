@@ -88,6 +88,16 @@ pub enum OutsideWait {
         /// What it was given.
         arguments: MpiArguments,
     },
+    /// A device; by the function on the stack.
+    Device {
+        /// The outermost function that waits for a device, as its library names it (`cuStreamSynchronize`).
+        function: Arc<str>,
+    },
+    /// What a device, or another thread, does for it in the library of the device's maker; by the function on the stack.
+    DeviceLibrary {
+        /// The outermost function of that library, as it names it (`cuMemcpyDtoHAsync_v2`).
+        function: Arc<str>,
+    },
     /// Input or output.
     Descriptor {
         /// The system call.

@@ -31,7 +31,9 @@ pub(super) fn plain_name(symbol: &str) -> Cow<'_, str> {
         return Cow::Owned(without_arguments(symbol));
     }
     let name = symbol.strip_prefix("__GI_").unwrap_or(symbol);
-    let Some(name) = name.strip_prefix("__").filter(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase())) else {
+    // The calls that compilers make for target constructs have no other name.
+    let of_library = |rest: &&str| rest.starts_with(|c: char| c.is_ascii_lowercase()) && !rest.starts_with("tgt_");
+    let Some(name) = name.strip_prefix("__").filter(of_library) else {
         return Cow::Borrowed(name);
     };
     // What the headers of glibc call in place of `read` or `scanf`.
@@ -104,6 +106,45 @@ pub(super) fn mpi_waits(name: &str) -> bool {
     !QUICK.contains(&name) && WAITING.iter().any(|prefix| name.starts_with(prefix))
 }
 
+/// True if a function returns only when a device has done what it was given: of CUDA's driver and runtime, HIP, HSA, OpenCL and
+/// Level Zero, by their manuals. Copies count that return when the data is there.
+pub(super) fn waits_for_device(symbol: &str) -> bool {
+    const WAITING: [&str; 14] = [
+        "hipCtxSynchronize",
+        "hipDeviceSynchronize",
+        "hipEventSynchronize",
+        "hipStreamSynchronize",
+        "hsa_signal_wait_acquire",
+        "hsa_signal_wait_relaxed",
+        "hsa_signal_wait_scacquire",
+        "clFinish",
+        "clWaitForEvents",
+        "zeCommandListHostSynchronize",
+        "zeCommandQueueSynchronize",
+        "zeEventHostSynchronize",
+        "zeFenceHostSynchronize",
+        "hsa_amd_signal_wait_any",
+    ];
+    const COPIES: [&str; 3] = ["cuMemcpy", "cudaMemcpy", "hipMemcpy"];
+    // With another version of the function, and another default of its stream.
+    let name = symbol.strip_suffix("_ptsz").or_else(|| symbol.strip_suffix("_ptds")).unwrap_or(symbol);
+    let name = name.strip_suffix("_v2").unwrap_or(name);
+    let cuda = ["cuda", "cu"].iter().find_map(|prefix| name.strip_prefix(prefix));
+    let cuda = cuda.and_then(|rest| rest.strip_suffix("Synchronize"));
+    let copies = COPIES.iter().any(|prefix| name.starts_with(prefix)) && !name.contains("Async");
+    WAITING.contains(&name)
+        || copies
+        || cuda.is_some_and(|of| ["Ctx", "Stream", "Event", "Device", "Thread"].contains(&of))
+}
+
+/// True if a function is of CUDA's driver or runtime, HIP, HSA or Level Zero, by how these name theirs.
+pub(super) fn is_of_device_library(symbol: &str) -> bool {
+    let named = |prefix: &str| {
+        symbol.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+    };
+    symbol.starts_with("hsa_") || ["cu", "cuda", "hip", "ze"].into_iter().any(named)
+}
+
 fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
@@ -135,6 +176,7 @@ mod tests {
             ("__read_chk", "read"),
             ("__isoc99_fscanf", "fscanf"),
             ("__pthread_clockjoin_ex", "pthread_clockjoin_ex"),
+            ("__tgt_target_kernel", "__tgt_target_kernel"),
             ("PMPI_Recv", "MPI_Recv"),
             ("MPI_Win_lock_all", "MPI_Win_lock_all"),
             ("mpi_allreduce_", "MPI_Allreduce"),
@@ -158,6 +200,26 @@ mod tests {
             ["MPI_Recv", "MPI_Sendrecv_replace", "MPI_Waitall", "MPI_Init_thread"].iter().all(|name| mpi_waits(name))
         );
         assert!(["MPI_Irecv", "MPI_Testall", "MPI_Comm_rank", "MPI_Initialized"].iter().all(|name| !mpi_waits(name)));
+    }
+
+    #[test]
+    fn functions_that_wait_for_a_device() {
+        let waiting = [
+            "cuCtxSynchronize_v2",
+            "cuStreamSynchronize_ptsz",
+            "cudaDeviceSynchronize",
+            "cudaMemcpy",
+            "cuMemcpyDtoH_v2",
+            "hipStreamSynchronize",
+            "hsa_signal_wait_scacquire",
+            "clFinish",
+        ];
+        assert_eq!(waiting.iter().find(|name| !waits_for_device(name)), None);
+        assert!(is_of_device_library("cuMemcpyDtoHAsync_v2") && is_of_device_library("cudaLaunchKernel"));
+        assert!(!is_of_device_library("custom") && !is_of_device_library("zero"));
+        let others =
+            ["cudaMemcpyAsync", "cuMemcpyDtoHAsync_v2", "cudaLaunchKernel", "custom_Synchronize", "cuSynchronize"];
+        assert_eq!(others.iter().find(|name| waits_for_device(name)), None);
     }
 
     #[test]

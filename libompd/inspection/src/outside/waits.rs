@@ -14,7 +14,7 @@ use ompd_stack::Stacks;
 use super::UNKNOWN_CALL;
 use super::calls::InCall;
 use super::model::{Described, MpiArguments, ObjectKind, OutsideWait, Read};
-use super::names::{mpi_name, mpi_waits, plain_name};
+use super::names::{is_of_device_library, mpi_name, mpi_waits, plain_name, waits_for_device};
 
 /// Descriptors of one `poll` that are told one by one.
 const MOST_POLLED: usize = 16;
@@ -92,10 +92,16 @@ impl Waits<'_> {
         if let Some(function) = waiter.mpi() {
             return Some(OutsideWait::Mpi { function, arguments: MpiArguments::default() });
         }
+        if let Some(function) = waiter.device() {
+            return Some(OutsideWait::Device { function });
+        }
         let Some((call, name)) = waiter.call else {
             let unknown = waiter.registers.filter(|registers| registers.is_in_unknown_call(self.target.arch()));
             return unknown.map(|_| OutsideWait::SystemCall { name: UNKNOWN_CALL.into() });
         };
+        if let Some(function) = waiter.device_library() {
+            return Some(OutsideWait::DeviceLibrary { function });
+        }
         let found = waiter.registers.and_then(|registers| match name {
             "futex" => Some(self.futex(waiter, call)),
             "nanosleep" => Some(self.sleep(registers, CLOCK_REALTIME, 0, call.args[0], call.args[1])),
@@ -289,6 +295,22 @@ impl Waiter<'_> {
         let called = self.stack.call.iter().map(|call| &call.function);
         let name = called.chain(self.stack.functions.iter().rev()).find_map(|name| mpi_name(name))?;
         mpi_waits(&name).then(|| name.into())
+    }
+
+    /// The outermost function it is in that waits for a device.
+    fn device(&self) -> Option<Arc<str>> {
+        self.library_functions().find(|name| waits_for_device(name)).cloned()
+    }
+
+    /// The outermost function it is in of a library for devices.
+    fn device_library(&self) -> Option<Arc<str>> {
+        self.library_functions().find(|name| is_of_device_library(name)).cloned()
+    }
+
+    /// The functions of libraries that it is in, outermost first.
+    fn library_functions(&self) -> impl Iterator<Item = &Arc<str>> {
+        let called = self.stack.call.iter().map(|call| &call.function);
+        called.chain(self.stack.functions.iter().rev())
     }
 
     fn object(&self) -> Option<Object> {

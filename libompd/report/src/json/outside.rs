@@ -45,7 +45,7 @@ pub struct Call {
 #[schemars(rename = "OutsideWait")]
 pub struct Wait {
     /// `mutex`, `condition`, `future`, `semaphore`, `read-write lock`, `pthread barrier`, `initialization by another thread`, `futex`,
-    /// `shared futex`, `join`, `mpi`, `descriptor`, `poll`, `child`, `sleep`, `kernel` (nothing interrupts it), `system call`, `stopped`.
+    /// `shared futex`, `join`, `mpi`, `device`, `device library`, `descriptor`, `poll`, `child`, `sleep`, `kernel` (nothing interrupts it), `system call`, `stopped`.
     pub kind: &'static str,
     /// The system call.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,6 +53,9 @@ pub struct Wait {
     /// The function of MPI, as C has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mpi: Option<String>,
+    /// The function in which it waits for a device, as `cuStreamSynchronize`, or in which it waits for something in a device's library.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_call: Option<String>,
     /// Of a call of MPI: `MPI_COMM_WORLD`, `MPI_COMM_SELF`, or the handle of another communicator, which means something in this process
     /// alone. Found in the code of the call and the variables that it names: right unless these have changed since.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -197,6 +200,10 @@ fn wait(wait: &OutsideWait) -> Wait {
             tag: arguments.tag.map(|tag| by_code(tag.map(i64::from).unwrap_or(-1))),
             ..of("mpi")
         },
+        OutsideWait::DeviceLibrary { function } => {
+            Wait { device_call: Some(function.to_string()), ..of("device library") }
+        }
+        OutsideWait::Device { function } => Wait { device_call: Some(function.to_string()), ..of("device") },
         OutsideWait::Descriptor { call, on } => {
             Wait { system_call: Some(call.to_string()), descriptors: vec![descriptor(on)], ..of("descriptor") }
         }

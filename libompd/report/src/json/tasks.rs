@@ -14,7 +14,7 @@ pub struct Task {
     pub descriptor: String,
     /// `initial`, `implicit`, `explicit` or `undeferred`.
     pub kind: Known<&'static str>,
-    /// `running`, `suspended`, `ready`, `blocked` (on dependences) or `detached`.
+    /// `running`, `suspended`, `ready`, `blocked` (on dependences), `detached` or `on device`.
     pub state: Known<&'static str>,
     /// Function.
     pub function: Known<Code>,

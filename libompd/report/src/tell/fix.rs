@@ -65,6 +65,9 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
             "A task must not wait for a task that depends on it: release what it holds first, or drop the dependence."
                 .to_owned()
         }
+        Situation::DeviceNotDone => {
+            "See with a monitor of the device whether it computes, and with a debugger for it what.".to_owned()
+        }
         Situation::TaskNeverRun => {
             "Do not hold a lock or wait for a flag that only a queued task can release: use taskwait or dependences, or \
              more threads."

@@ -51,6 +51,10 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
             Some(task) => format!("no thread is left to fulfil the event of {task}"),
             None => "no thread is left to fulfil the event of a detached task".to_owned(),
         },
+        Situation::DeviceNotDone => match task(teller, verdict, TaskState::OnDevice) {
+            Some(task) => format!("a device has not finished {task}"),
+            None => "a device has not finished a task".to_owned(),
+        },
         Situation::DependenceCycle => match task(teller, verdict, TaskState::Blocked) {
             Some(task) => format!("{task} cannot begin: the task that it depends on waits for it"),
             None => "a task waits for a task that depends on it".to_owned(),
@@ -205,7 +209,10 @@ fn causes(teller: &Teller<'_>, verdict: &Verdict) -> Vec<i32> {
             Some((_, _, owner)) => vec![owner],
             None => waiting(teller, verdict),
         },
-        Situation::UnfulfilledEvent | Situation::DependenceCycle | Situation::TaskNeverRun => {
+        Situation::UnfulfilledEvent
+        | Situation::DeviceNotDone
+        | Situation::DependenceCycle
+        | Situation::TaskNeverRun => {
             let at_barrier = |lwp: &i32| {
                 wait_of(teller.inspection, *lwp)
                     .is_some_and(|wait| matches!(wait.kind, WaitKind::Barrier | WaitKind::RegionEnd))

@@ -27,6 +27,7 @@ reasons! {
         NoRegionFunction: "gomp-no-region-function", "libgomp does not store the function of a region";
         NoPositions: "gomp-no-positions", "libgomp does not store source positions";
         NoOmpt: "gomp-no-ompt", "libgomp has no OMPT";
+        SetAside: "gomp-set-aside", "it executes a target region on the host, for which the runtime has put that aside";
         Unsettled: "gomp-unsettled", "it is on its way into or out of a region, or thread 0 of its team was left behind by a fork";
         PoolUnreadable: "gomp-pool-unreadable", "its pool, which tells whether it is idle, could not be read";
         EndlessPriorities: "gomp-endless-priorities", "its tree of priorities leads back to itself";
@@ -42,7 +43,6 @@ reasons! {
         NoUndeferredFunction: "gomp-no-undeferred-function", "libgomp does not store the function of an undeferred task";
         ClauseNotKept: "gomp-clause-not-kept", "libgomp does not keep this clause";
         InitialOrImplicit: "gomp-initial-or-implicit", "whether it is an initial task or the implicit one of a team is not known";
-        OnDevice: "gomp-on-device", "it has begun, on a device";
         NotCounted: "gomp-not-counted", "not counted";
         TaskgroupUnreadable: "gomp-taskgroup-unreadable", "the taskgroup around it could not be read";
         AwaitsTooMany: "gomp-awaits-too-many", "the team barrier awaits more threads than the team has";

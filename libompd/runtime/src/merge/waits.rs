@@ -152,6 +152,7 @@ fn refined(kind: WaitKind, call: &RuntimeCall) -> WaitKind {
         (WaitKind::Mutex, Some(Construct::SetLock | Construct::SetNestLock)) => WaitKind::Lock,
         (WaitKind::Mutex, Some(Construct::Critical)) => WaitKind::Critical,
         (WaitKind::Mutex, Some(Construct::Atomic)) => WaitKind::Atomic,
+        (WaitKind::Mutex, Some(Construct::Target)) => WaitKind::Device,
         (WaitKind::TaskwaitOrTaskgroup, Some(Construct::Taskwait)) => WaitKind::Taskwait,
         (WaitKind::TaskwaitOrTaskgroup, Some(Construct::Taskgroup)) => WaitKind::Taskgroup,
         // The body is over: what called it waits now, in the thread's first function or in the call that opened the region.

@@ -49,6 +49,8 @@ pub enum TaskState {
     Blocked,
     /// Detached: its body is over, its event not fulfilled.
     Detached,
+    /// A target task that has begun: a device executes it, and no thread.
+    OnDevice,
 }
 
 impl TaskState {
@@ -60,6 +62,7 @@ impl TaskState {
             TaskState::Ready => "ready",
             TaskState::Blocked => "blocked",
             TaskState::Detached => "detached",
+            TaskState::OnDevice => "on device",
         }
     }
 }

@@ -40,6 +40,8 @@ pub enum WaitKind {
     Ordered,
     /// Another iteration of a doacross loop, to reach its `ordered depend(source)` (`ordered doacross(source:)`).
     Sink,
+    /// A lock by which a runtime lets threads use a device one after the other.
+    Device,
     /// The next parallel region: nothing is wrong with this thread.
     Pool,
     /// A lock inside the runtime.
@@ -58,6 +60,7 @@ impl WaitKind {
             WaitKind::Critical => "critical",
             WaitKind::Atomic => "atomic",
             WaitKind::Mutex => "lock or critical",
+            WaitKind::Device => "device lock",
             WaitKind::Taskwait => "taskwait",
             WaitKind::Taskgroup => "taskgroup",
             WaitKind::TaskwaitOrTaskgroup => "taskwait or taskgroup",
@@ -85,7 +88,7 @@ impl WaitKind {
             WaitKind::Lock => State::WaitLock,
             WaitKind::Critical => State::WaitCritical,
             WaitKind::Atomic => State::WaitAtomic,
-            WaitKind::Mutex => State::WaitMutex,
+            WaitKind::Mutex | WaitKind::Device => State::WaitMutex,
             WaitKind::Taskwait => State::WaitTaskwait,
             WaitKind::Taskgroup => State::WaitTaskgroup,
             WaitKind::Ordered | WaitKind::Sink => State::WaitOrdered,
@@ -96,7 +99,7 @@ impl WaitKind {
 
     /// True for what is set free by whoever holds it, and not by a task or a thread that comes.
     pub fn is_for_lock(self) -> bool {
-        matches!(self, WaitKind::Lock | WaitKind::Critical | WaitKind::Atomic | WaitKind::Mutex)
+        matches!(self, WaitKind::Lock | WaitKind::Critical | WaitKind::Atomic | WaitKind::Mutex | WaitKind::Device)
     }
 
     /// That state as a fact of the same origin as the wait.
@@ -206,6 +209,8 @@ pub enum LockKind {
     Critical,
     /// The lock behind `atomic` constructs.
     Atomic,
+    /// A lock by which a runtime lets threads use a device one after the other.
+    Device,
 }
 
 impl LockKind {
@@ -216,6 +221,7 @@ impl LockKind {
             LockKind::NestLock => "nest lock",
             LockKind::Critical => "critical",
             LockKind::Atomic => "atomic",
+            LockKind::Device => "device lock",
         }
     }
 }

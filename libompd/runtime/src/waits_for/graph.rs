@@ -195,8 +195,9 @@ pub(super) fn has_hidden(snapshot: &RuntimeSnapshot) -> bool {
         }
     }
     let is_loose = |task: &Task| {
-        let waits = matches!(task.state.get(), Some(TaskState::Ready | TaskState::Blocked | TaskState::Detached));
-        is_child(&task) && !waits && task.thread.is_none() && task.stack.is_none()
+        use TaskState::{Blocked, Detached, OnDevice, Ready};
+        let on_no_stack = matches!(task.state.get(), Some(Ready | Blocked | Detached | OnDevice));
+        is_child(&task) && !on_no_stack && task.thread.is_none() && task.stack.is_none()
     };
     if snapshot.tasks.iter().any(is_loose) {
         return true;
@@ -242,10 +243,12 @@ pub fn object(snapshots: &[RuntimeSnapshot], runtime: RuntimeIndex, thread: &Thr
         WaitKind::RegionStart => of_team(Node::RegionStart),
         WaitKind::BarrierTasks => of_team(Node::TeamTasks),
         WaitKind::Ordered => of_team(Node::Ordered),
-        WaitKind::Lock | WaitKind::Critical | WaitKind::Atomic | WaitKind::Mutex => Some(match wait.lock {
-            Some(lock) => Node::Lock(runtime, lock),
-            None => Node::Word(runtime, wait.object.0),
-        }),
+        WaitKind::Lock | WaitKind::Critical | WaitKind::Atomic | WaitKind::Mutex | WaitKind::Device => {
+            Some(match wait.lock {
+                Some(lock) => Node::Lock(runtime, lock),
+                None => Node::Word(runtime, wait.object.0),
+            })
+        }
         WaitKind::Taskwait => of_task(Node::Taskwait),
         WaitKind::Taskgroup => group(),
         WaitKind::TaskwaitOrTaskgroup => {
@@ -660,7 +663,9 @@ impl<'a> Builder<'a> {
             Some(TaskState::Ready) => thread(None),
             Some(TaskState::Blocked) => self.tasks(runtime, Some(&task.predecessors)),
             Some(TaskState::Detached) => (Mode::Any, vec![Node::Event(runtime, id)]),
-            None => (Mode::Any, vec![Node::Anyone]),
+            // The device may finish it, as the outside may end a system call.
+            Some(TaskState::OnDevice) if !self.frozen => (Mode::Free, Vec::new()),
+            Some(TaskState::OnDevice) | None => (Mode::Any, vec![Node::Anyone]),
         }
     }
 }

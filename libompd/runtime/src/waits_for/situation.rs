@@ -24,6 +24,8 @@ pub enum Situation {
     MissingMember,
     /// The event of a detached task is fulfilled by nobody.
     UnfulfilledEvent,
+    /// A task that others wait for is on a device, which has not finished it.
+    DeviceNotDone,
     /// A task waits for something that a task does which depends on it.
     DependenceCycle,
     /// A task that is ready is executed by nobody, because all threads that could wait for what it does.
@@ -55,6 +57,7 @@ impl Situation {
             Situation::OrphanedWorksharing => "orphaned_worksharing",
             Situation::MissingMember => "missing_member",
             Situation::UnfulfilledEvent => "unfulfilled_event",
+            Situation::DeviceNotDone => "device_not_done",
             Situation::DependenceCycle => "dependence_cycle",
             Situation::TaskNeverRun => "task_never_run",
             Situation::NestedExhausted => "nested_exhausted",
@@ -107,6 +110,8 @@ pub(super) fn of(
         } else {
             Situation::BarrierMismatch
         }
+    } else if has(&task_in(TaskState::OnDevice)) {
+        Situation::DeviceNotDone
     } else if has(&task_in(TaskState::Blocked)) {
         Situation::DependenceCycle
     } else if has(&task_in(TaskState::Ready)) {

@@ -23,6 +23,7 @@ mod pools;
 mod queues;
 mod raw_threads;
 mod reach;
+mod set_aside;
 mod tasks;
 mod teams;
 mod threads;
@@ -79,7 +80,7 @@ pub(super) fn snapshot(gomp: &Gomp, target: &dyn Target) -> (RawSnapshot, SelfCh
     let context = Context::new(gomp, target);
     let mut notes = Notes::default();
     let (threads, pools) = pools::read(&context, threads::read(&context, &mut notes), &mut notes);
-    let (threads, teams) = teams::read(&context, threads, &mut notes);
+    let (threads, teams) = teams::read(&context, threads, &pools, &mut notes);
     let tasks = tasks::read(&context, &threads, &teams, &mut notes);
     let waits = waits::read(&context, &threads, &pools, &teams, &tasks);
     let raw_teams = teams.raw(&context, &threads, &mut notes);

@@ -113,7 +113,7 @@ fn drop_memory_of_lost_workers(context: &Context<'_>, threads: &mut Vec<GompThre
 }
 
 /// The threads of a pool, its initial thread first.
-fn members(context: &Context<'_>, pool: &StructData) -> Result<Vec<Addr>, Reason> {
+pub(super) fn members(context: &Context<'_>, pool: &StructData) -> Result<Vec<Addr>, Reason> {
     let s = &context.gomp.structs.pool;
     let (array, used) = (pool.ptr(&s.threads)?, pool.uint(&s.threads_used)?);
     if array.is_null() { Ok(Vec::new()) } else { context.pointers(array, used) }

@@ -308,7 +308,8 @@ impl TaskReader<'_> {
             kind::UNDEFERRED => (TaskKind::Undeferred, TaskState::Suspended),
             kind::WAITING => (TaskKind::Explicit, TaskState::Ready),
             kind::DETACHED => (TaskKind::Explicit, TaskState::Detached),
-            kind::TIED | kind::ASYNC_RUNNING => (TaskKind::Explicit, TaskState::Suspended),
+            kind::TIED => (TaskKind::Explicit, TaskState::Suspended),
+            kind::ASYNC_RUNNING => (TaskKind::Explicit, TaskState::OnDevice),
             kind => return Err(Reason::from(Own::NoSuchKind { kind })),
         };
         let in_front = self.in_front(addr, &view, kind);
@@ -339,10 +340,7 @@ impl TaskReader<'_> {
                 }
                 _ => s.kind.fact(Ok(kind)),
             },
-            state: match raw_kind {
-                kind::ASYNC_RUNNING => Fact::unknown(Own::OnDevice),
-                _ => s.kind.fact(Ok(state)),
-            },
+            state: s.kind.fact(Ok(state)),
             function,
             location: Fact::unknown(Own::NoPositions),
             generating: Fact::unknown(Common::NotRead),

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ompd_process::{Addr, TargetExt};
 
+use super::pools::Pools;
 use super::threads::GompThread;
-use super::{Context, NO_OMPT, Notes, known};
+use super::{Context, NO_OMPT, Notes, known, set_aside};
 use crate::bind::{Slot, StructData};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::gomp::reason::Own;
@@ -30,11 +31,19 @@ pub(super) struct Teams {
     ids: HashMap<Addr, TeamId>,
     /// A team could not be read: what lies in it cannot be recognised.
     pub(super) lost: bool,
+    /// Members that are in a region within a target region on the host: team, number there, thread.
+    pub(super) beyond: Vec<(Addr, u32, i32)>,
 }
 
 /// The teams, and the threads with what these say of them.
-pub(super) fn read(context: &Context<'_>, mut threads: Vec<GompThread>, notes: &mut Notes) -> (Vec<GompThread>, Teams) {
+pub(super) fn read(
+    context: &Context<'_>,
+    mut threads: Vec<GompThread>,
+    pools: &Pools,
+    notes: &mut Notes,
+) -> (Vec<GompThread>, Teams) {
     let mut teams = found_from(context, &threads, notes);
+    set_aside::add(context, &mut threads, &mut teams, pools);
     drop_ended(context, &mut threads, &mut teams, notes);
     teams.number();
     (threads, teams)
@@ -310,6 +319,10 @@ impl Teams {
                     _ => break,
                 }
             }
+        }
+        for (team, number, lwp) in &self.beyond {
+            let member = self.team_id(*team).and_then(|id| teams[id.0].members.get_mut(*number as usize));
+            member.into_iter().for_each(|member| *member = member.or(Some(*lwp)));
         }
         teams
     }

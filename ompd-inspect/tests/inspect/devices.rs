@@ -1,0 +1,176 @@
+//! Target regions on a device that a thread plays, and on the host. Real devices are in `ci/gpu`.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::symlink;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use test_programs::{Opt, Toolchain, build};
+
+use crate::common::json;
+
+/// The program `gpu`, which does not end by itself.
+struct Program {
+    child: Child,
+    said: Vec<String>,
+    _plugin: tempfile::TempDir,
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Program {
+    /// `runs`: how many target regions the device executes before it hangs; without a device none.
+    fn start(how: &str, runs: Option<u32>) -> Option<Program> {
+        if let Err(skip) = Toolchain::Gcc.check() {
+            skip.show();
+            return None;
+        }
+        let program = build("gpu", Toolchain::Gcc, Opt::O0, &[]).expect("it builds");
+        // Without lines, as what makers of devices deliver.
+        let flags = ["-shared", "-fPIC", "-g0", "-DDEVICE_PLUGIN_VERSION=1"];
+        let plugin = build("device_plugin", Toolchain::Gcc, Opt::O2, &flags).expect("it builds");
+        let directory = tempfile::tempdir().expect("a directory");
+        symlink(&plugin.path, directory.path().join("libgomp-plugin-nvptx.so.1")).expect("a link");
+        let mut command = Command::new(&program.path);
+        command.arg(how).env("OMP_WAIT_POLICY", "passive").stdin(Stdio::null()).stdout(Stdio::piped());
+        if let Some(runs) = runs {
+            command.env("LD_LIBRARY_PATH", directory.path()).env("DEVICE_RUNS", runs.to_string());
+        }
+        let mut child = command.spawn().expect("it starts");
+        let mut said = Vec::new();
+        for line in BufReader::new(child.stdout.take().expect("its output")).lines() {
+            let line = line.expect("text");
+            if line == "ready" {
+                break;
+            }
+            said.push(line);
+        }
+        let program = Program { child, said, _plugin: directory };
+        assert_eq!(program.word("devices"), [if runs.is_some() { "1" } else { "0" }], "{:?}", program.said);
+        Some(program)
+    }
+
+    fn word(&self, name: &str) -> Vec<&str> {
+        let line = self.said.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).unwrap_or_default();
+        line.split(' ').collect()
+    }
+
+    /// The kernel's id of a thread by its number.
+    fn lwp(&self, number: &str) -> i64 {
+        let threads = self.said.iter().filter_map(|line| line.strip_prefix("thread ")?.split_once(' '));
+        let mut lwps = threads.filter(|(of, _)| *of == number).map(|(_, lwp)| lwp.parse().expect("a number"));
+        lwps.next().expect("the thread")
+    }
+
+    /// Looks until something holds: what comes after `ready` takes a moment.
+    fn report(&self, holds: impl Fn(&Value) -> bool) -> Value {
+        let begin = Instant::now();
+        loop {
+            let (report, _) = json(&[&self.child.id().to_string()]);
+            if holds(&report) || begin.elapsed() > Duration::from_secs(20) {
+                return report;
+            }
+            sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn threads(report: &Value) -> &[Value] {
+    report["runtimes"][0]["threads"].as_array().expect("threads")
+}
+
+fn thread(report: &Value, lwp: i64) -> &Value {
+    threads(report).iter().find(|thread| thread["lwp"] == lwp).expect("the thread")
+}
+
+fn wait_of(thread: &Value) -> &Value {
+    &thread["wait"]["value"]["kind"]
+}
+
+/// Frames of a thread's stack, as `function:line`.
+fn frames(report: &Value, lwp: i64) -> Vec<String> {
+    let stacks = report["stacks"].as_array().expect("stacks");
+    let stack = stacks.iter().find(|stack| stack["lwp"] == lwp).expect("its stack");
+    assert_eq!(stack.get("gap"), None, "{stack:#}");
+    let frames = stack["frames"].as_array().expect("frames");
+    frames.iter().map(|frame| format!("{}:{}", frame["function"].as_str().unwrap_or("?"), frame["line"])).collect()
+}
+
+#[test]
+fn a_thread_waits_for_a_device_in_a_target_region() {
+    let Some(program) = Program::start("region", Some(1)) else { return };
+    let lwp = program.lwp("1");
+    let others = |report: &Value| threads(report).iter().filter(|thread| wait_of(thread) == "end of region").count();
+    let report = program.report(|report| others(report) == 2 && thread(report, lwp)["outside"]["wait"].is_object());
+    let outside = &thread(&report, lwp)["outside"];
+    assert_eq!(
+        (&outside["wait"]["kind"], &outside["wait"]["device_call"]),
+        (&"device".into(), &"cuCtxSynchronize".into())
+    );
+    let place = program.word("construct");
+    let called = (outside["call"]["caller"].as_str(), outside["call"]["line"].to_string());
+    assert_eq!(called, (Some(place[0]), place[1].to_owned()), "{outside:#}");
+    let text = format!("waits for a device in cuCtxSynchronize, gpu.c:{}, in {}", place[1], place[0]);
+    assert_eq!(outside["text"], text);
+    assert!(report["answer"]["cause"].as_str().expect("a cause").contains(&text), "{:#}", report["answer"]);
+    assert!(frames(&report, lwp).contains(&format!("region:{}", place[1])), "{:?}", frames(&report, lwp));
+}
+
+/// No thread of the host executes it, and yet it is not one that nobody can end: the device may.
+#[test]
+fn a_target_task_is_on_a_device() {
+    for how in ["nowait", "depend"] {
+        let Some(program) = Program::start(how, Some(1)) else { return };
+        let at_barrier = |report: &Value| threads(report).iter().filter(|thread| wait_of(thread) == "barrier").count();
+        let begun = |report: &Value| threads(report).iter().any(|thread| wait_of(thread) == "taskwait");
+        let report = program.report(|report| at_barrier(report) == 2 && begun(report));
+        let verdict = &report["verdicts"][0];
+        let said = (&verdict["verdict"], &verdict["situation"], &report["answer"]["word"]);
+        assert_eq!(said, (&"suspect".into(), &"device_not_done".into(), &"SUSPECT".into()), "{how}: {verdict:#}");
+        let tasks = report["runtimes"][0]["tasks"].as_array().expect("tasks");
+        let states: Vec<&str> = tasks
+            .iter()
+            .filter(|task| task["kind"]["value"] == "explicit")
+            .filter_map(|task| task["state"]["value"].as_str())
+            .collect();
+        let expected: &[&str] = if how == "depend" { &["on device", "blocked"] } else { &["on device"] };
+        assert_eq!(states, expected, "{how}");
+    }
+}
+
+/// Without a device the thread itself executes the region, and its runtime forgets for the time what it is to its team.
+#[test]
+fn a_member_that_executes_a_target_region_on_the_host_stays_one() {
+    for how in ["region", "nested"] {
+        let Some(program) = Program::start(how, None) else { return };
+        let (lwp, line) = (program.lwp("1"), program.word("construct")[1].to_owned());
+        let at_end =
+            |report: &Value| threads(report).iter().filter(|thread| wait_of(thread) == "end of region").count();
+        // In the nested region one of two waits as well.
+        let waiting = if how == "nested" { 3 } else { 2 };
+        let report = program.report(|report| at_end(report) == waiting);
+        let lwps: Vec<i64> = ["0", "1", "2"].map(|number| program.lwp(number)).to_vec();
+        let team = &report["runtimes"][0]["teams"][0];
+        assert_eq!(team["members"], Value::from(lwps), "{how}: {team:#}");
+        assert_eq!(report["answer"]["word"], "WAITING", "{how}: {:#}", report["answer"]);
+        assert_eq!(report["complete"], true, "{how}: {:#}", report["issues"]);
+        let stacks = report["stacks"].as_array().expect("stacks");
+        let stack = stacks.iter().find(|stack| stack["lwp"] == lwp).expect("its stack");
+        let frames = stack["frames"].as_array().expect("frames");
+        let target = frames.iter().find(|frame| frame["construct"] == "target").expect("the target region");
+        assert_eq!(target["construct_line"].to_string(), line, "{how}: {target:#}");
+        if how == "region" {
+            let own = thread(&report, lwp);
+            assert_eq!((&own["thread_num"]["value"], &own["role"]["value"]), (&1.into(), &"worker".into()));
+            assert_eq!(own["task"]["code"], "gomp-set-aside", "{own:#}");
+        }
+    }
+}
