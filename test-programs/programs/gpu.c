@@ -1,11 +1,13 @@
 /* A program that uses a GPU, for `ci/gpu`.  Its first argument says how:
  *
- *   region    thread 1 of a team of 3 is in a target region that does not end; the others wait at the end of the team's region
+ *   region    a thread of a team of 3 is in a target region that does not end; the others wait at the end of the team's region
  *   nested    the same, and within the target region is a region of 2 threads of which thread 1 does not end
  *   nowait    a target region that does not end is a task; the initial thread waits for its tasks, the others at a barrier
  *   depend    as nowait, and a second task waits for the first by its dependence
  *   busy      three threads launch short target regions, as tasks and not, and wait for each other, until there is a byte on
  *             standard input
+ *
+ * The second is the number of that thread; 1 if there is none.
  *
  * It says, each on a line
  *
@@ -19,11 +21,13 @@
 #include <omp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static volatile unsigned long endless = 1;
+static int who = 1;
 
 static void say_thread(void) {
 #pragma omp critical
@@ -43,7 +47,7 @@ static __attribute__((noinline)) void region(void) {
     {
         say_thread();
 #pragma omp barrier
-        if (omp_get_thread_num() == 1) {
+        if (omp_get_thread_num() == who) {
             say_ready(__func__, __LINE__ + 2);
             /* clang gives the call of the runtime the line of the code before it. */
             fflush(stdout); _Pragma("omp target map(tofrom : endless)")
@@ -58,7 +62,7 @@ static __attribute__((noinline)) void nested(void) {
     {
         say_thread();
 #pragma omp barrier
-        if (omp_get_thread_num() == 1) {
+        if (omp_get_thread_num() == who) {
             say_ready(__func__, __LINE__ + 1);
 #pragma omp target map(tofrom : endless)
 #pragma omp parallel num_threads(2)
@@ -127,6 +131,8 @@ static __attribute__((noinline)) void busy(void) {
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "";
     int host = 1;
+    if (argc > 2)
+        who = atoi(argv[2]);
 #pragma omp target map(from : host)
     host = omp_is_initial_device();
     printf("devices %d\nhost %d\n", omp_get_num_devices(), host);

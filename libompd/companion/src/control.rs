@@ -93,3 +93,74 @@ fn write_all(file: &File, from: *const u8, size: usize) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::unix::thread::JoinHandleExt as _;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::mpsc;
+
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
+    use super::*;
+
+    static HANDLED: AtomicUsize = AtomicUsize::new(0);
+
+    extern "C" fn handle(_: c_int) {
+        HANDLED.fetch_add(1, Relaxed);
+    }
+
+    fn pipe() -> (File, File) {
+        let (read, write) = nix::unistd::pipe().expect("a pipe");
+        (read.into(), write.into())
+    }
+
+    /// Waits until a thread of this process sleeps.
+    fn await_asleep(tid: i32) {
+        loop {
+            let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).expect("the thread");
+            if stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S")) {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// A pipe takes less than is written. The first signal ends a call that has written some, the second one that has written nothing.
+    #[test]
+    fn what_a_signal_interrupts_is_written_all_the_same() {
+        let action = SigAction::new(SigHandler::Handler(handle), SaFlags::empty(), SigSet::empty());
+        // SAFETY: the handler adds to an atomic number.
+        unsafe { sigaction(Signal::SIGUSR2, &action) }.expect("a handler");
+        let bytes: Vec<u8> = (0..1_u32 << 20).map(|n| (n ^ n >> 8) as u8).collect();
+        let (mut read, write) = pipe();
+        let (say, told) = mpsc::channel();
+        let copy = bytes.clone();
+        let writer = std::thread::spawn(move || {
+            say.send(nix::unistd::gettid().as_raw()).expect("it is waited for");
+            write_all(&write, copy.as_ptr(), copy.len())
+        });
+        let tid = told.recv().expect("it begins");
+        for signals in 1..=2 {
+            await_asleep(tid);
+            // SAFETY: the thread has not been joined.
+            assert_eq!(unsafe { libc::pthread_kill(writer.as_pthread_t(), libc::SIGUSR2) }, 0);
+            while HANDLED.load(Relaxed) < signals {
+                std::thread::yield_now();
+            }
+        }
+        let mut all = Vec::new();
+        read.read_to_end(&mut all).expect("read");
+        writer.join().expect("no panic").expect("written");
+        assert!(all == bytes);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_an_error() {
+        let (read, write) = pipe();
+        drop(read);
+        let why = write_all(&write, [0_u8; 8].as_ptr(), 8).expect_err("nobody reads it");
+        assert_eq!(why.kind(), io::ErrorKind::BrokenPipe);
+    }
+}

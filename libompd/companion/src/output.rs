@@ -99,6 +99,21 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_another_user_is_left_alone() {
+        // SAFETY: it takes nothing, and cannot fail (geteuid(2)).
+        if unsafe { libc::geteuid() } != 0 {
+            println!("skipped: only root can give a file to another user");
+            return;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        fs::write(&path, b"theirs").expect("written");
+        std::os::unix::fs::chown(&path, Some(1), None).expect("given away");
+        assert_eq!(create(&path).expect_err("refused").to_string(), "it is another user's");
+        assert_eq!(fs::read(&path).expect("read"), b"theirs");
+    }
+
+    #[test]
     fn only_a_plain_file_of_the_same_process_is_kept() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name);

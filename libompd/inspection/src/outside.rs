@@ -44,7 +44,14 @@ pub(crate) fn find(
     let blocked: HashMap<i32, Blocked> = os.threads.iter().map(|thread| (thread.lwp, thread.blocked)).collect();
     let mut calls = Calls::new(target, code, report);
     let surroundings = target.surroundings();
-    let waits = Waits { target, stacks, surroundings, descriptors: RefCell::default(), children: OnceCell::new() };
+    let waits = Waits {
+        target,
+        stacks,
+        surroundings,
+        descriptors: RefCell::default(),
+        children: OnceCell::new(),
+        device_library: OnceCell::new(),
+    };
     let mut mpi: Option<Arguments<'_, '_>> = None;
     let outside = threads.iter().filter(|thread| !waiting.contains(&thread.lwp)).map(|thread| {
         let stack = calls.of(thread.lwp);

@@ -139,7 +139,7 @@ fn waiting(wait: &OutsideWait, function: Option<&str>, object: Option<&str>) -> 
             let held = owner.map(|owner| format!(" (held by LWP {})", owner.value)).unwrap_or_default();
             match function {
                 // Libraries have mutexes of their own.
-                Some(function) if !function.contains("lock") => format!("waits for a mutex{of}{held} in {function}"),
+                Some(function) if !is_lock(function) => format!("waits for a mutex{of}{held} in {function}"),
                 _ => format!("{}{of}{held}", named("waits for a mutex")),
             }
         }
@@ -205,6 +205,11 @@ fn waiting(wait: &OutsideWait, function: Option<&str>, object: Option<&str>) -> 
         }
         _ => named("waits"),
     }
+}
+
+/// True if a function is one that acquires a mutex, by its name.
+fn is_lock(function: &str) -> bool {
+    ["pthread_mutex_", "mtx_"].iter().any(|prefix| function.starts_with(prefix)) || function.ends_with("lock")
 }
 
 /// The function, and the system call it is in if that is not the same.

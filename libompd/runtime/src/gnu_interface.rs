@@ -46,7 +46,7 @@ pub(crate) const ENTRIES: Table = &[
     ("GOMP_doacross_wait", other(Construct::OrderedSink)),
     ("GOMP_doacross_ull_wait", other(Construct::OrderedSink)),
     ("GOMP_doacross", other(Construct::OrderedSource)),
-    ("GOMP_target", other(Construct::Target)),
+    ("GOMP_target", other(Construct::Target).with_body(1)),
     ("GOMP_workshare_task_reduction_unregister", tasks(Construct::EndOfWorksharing)),
     ("omp_set_lock", other(Construct::SetLock)),
     ("omp_set_nest_lock", other(Construct::SetNestLock)),

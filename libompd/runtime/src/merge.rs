@@ -219,7 +219,8 @@ impl One {
             task.created = creation.and_then(|creation| site(creation.codeptr_ra));
         }
         for thread in &mut self.snapshot.threads {
-            thread.on_device = thread.lwp.and_then(|lwp| companion.unfinished(lwp)).map(on_device);
+            let lwp = thread.lwp.filter(|lwp| !self.snapshot.recorded.on_host.contains(lwp));
+            thread.on_device = lwp.and_then(|lwp| companion.unfinished(lwp)).map(on_device);
         }
         for id in 0..self.snapshot.locks.len() {
             let lock = &self.snapshot.locks[id];

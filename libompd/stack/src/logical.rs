@@ -380,8 +380,7 @@ impl Walker<'_, '_> {
             });
             return None;
         }
-        // A target region on the host, or what drives a device, is no task.
-        if !segment.task || next.entry.is_some_and(|entry| entry.construct == Pragma::Target) {
+        if !segment.task || self.is_target_body(thread, index) {
             return Some(Position::Segment(thread, index + 1));
         }
         match self.found.task_at.get(&(thread, index)) {
@@ -697,13 +696,25 @@ impl Walker<'_, '_> {
             // A task that is executed at once is executed by the call that generates it.
             let generating = next.entry.filter(|_| next.generates());
             (generating.map_or(Pragma::Task, |e| e.construct), task.and_then(|t| located(&t.location)))
-        } else if segment.task && !segment.jumped && next.entry.is_some_and(|e| e.construct == Pragma::Target) {
+        } else if segment.task && self.is_target_body(thread, index) {
             // On the host.
             (Pragma::Target, None)
         } else {
             return None;
         };
         Some((name, line.or_else(described)))
+    }
+
+    /// True if a segment of the program is the body of a target region on the host, and no task that the call executes: the program
+    /// has given it to that call.
+    fn is_target_body(&self, thread: usize, index: usize) -> bool {
+        let physical = &self.threads[thread];
+        let [segment, call, caller, ..] = &physical.segments[index..] else { return false };
+        let body = call.entry.filter(|entry| entry.construct == Pragma::Target).and_then(|entry| entry.body);
+        let caller = physical.backtrace.frames.get(caller.frames.start);
+        body.zip(caller).is_some_and(|(argument, caller)| {
+            segment.begins.is_some() && self.process.function_argument(caller, argument) == segment.begins
+        })
     }
 
     /// Where the function of a body begins that has left the stack by a jump, as the runtime tells.

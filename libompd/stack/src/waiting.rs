@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ompd_runtime::entry::Entry;
+use ompd_runtime::entry::{Construct, Entry};
 use ompd_runtime::evidence::RuntimeCall;
 use ompd_runtime::model::{Fact, RawSnapshot};
 
@@ -25,6 +25,10 @@ pub(crate) fn calls(
             let physical = by_lwp.get(&thread.lwp?)?;
             let call = physical.segments.first().filter(|s| s.owner == CodeOwner::Runtime(runtime) && !s.interrupts)?;
             let entry = call.entry.filter(|_| call.called.is_some());
+            // The body of a target region on the host may have jumped to another function of the runtime.
+            let is_body =
+                |entry: &Entry| entry.construct == Construct::Target && has_called_body(process, physical, call);
+            let entry = entry.filter(|entry| !is_body(entry));
             // It leaves no trace in memory.
             let unseen = matches!(thread.wait, Fact::Unknown { .. });
             let opens = entry.is_some_and(|entry| entry.role.opens());

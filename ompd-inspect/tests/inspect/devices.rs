@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use test_programs::{Opt, Toolchain, build};
+use test_programs::{Opt, Skip, Toolchain, build};
 
 use crate::common::json;
 
@@ -28,7 +28,7 @@ impl Drop for Program {
 
 impl Program {
     /// `runs`: how many target regions the device executes before it hangs; without a device none.
-    fn start(how: &str, runs: Option<u32>) -> Option<Program> {
+    fn start(how: &[&str], runs: Option<u32>) -> Option<Program> {
         if let Err(skip) = Toolchain::Gcc.check() {
             skip.show();
             return None;
@@ -40,7 +40,11 @@ impl Program {
         let directory = tempfile::tempdir().expect("a directory");
         symlink(&plugin.path, directory.path().join("libgomp-plugin-nvptx.so.1")).expect("a link");
         let mut command = Command::new(&program.path);
-        command.arg(how).env("OMP_WAIT_POLICY", "passive").stdin(Stdio::null()).stdout(Stdio::piped());
+        let inherited = std::env::vars_os().map(|(name, _)| name);
+        for name in inherited.filter(|name| ["OMP_", "GOMP_"].iter().any(|p| name.to_string_lossy().starts_with(p))) {
+            command.env_remove(name);
+        }
+        command.args(how).env("OMP_WAIT_POLICY", "passive").stdin(Stdio::null()).stdout(Stdio::piped());
         if let Some(runs) = runs {
             command.env("LD_LIBRARY_PATH", directory.path()).env("DEVICE_RUNS", runs.to_string());
         }
@@ -54,7 +58,12 @@ impl Program {
             said.push(line);
         }
         let program = Program { child, said, _plugin: directory };
-        assert_eq!(program.word("devices"), [if runs.is_some() { "1" } else { "0" }], "{:?}", program.said);
+        let devices = if runs.is_some() { "1" } else { "0" };
+        if program.word("devices") != [devices] {
+            // Of the first version of the plugins' interface, which GCC 12 has; and a machine may have a device.
+            Skip::because(format!("libgomp does not have {devices} devices: {:?}", program.said)).show();
+            return None;
+        }
         Some(program)
     }
 
@@ -106,10 +115,11 @@ fn frames(report: &Value, lwp: i64) -> Vec<String> {
 
 #[test]
 fn a_thread_waits_for_a_device_in_a_target_region() {
-    let Some(program) = Program::start("region", Some(1)) else { return };
+    let Some(program) = Program::start(&["region"], Some(1)) else { return };
     let lwp = program.lwp("1");
     let others = |report: &Value| threads(report).iter().filter(|thread| wait_of(thread) == "end of region").count();
-    let report = program.report(|report| others(report) == 2 && thread(report, lwp)["outside"]["wait"].is_object());
+    let report =
+        program.report(|report| others(report) == 2 && thread(report, lwp)["outside"]["wait"]["kind"] == "device");
     let outside = &thread(&report, lwp)["outside"];
     assert_eq!(
         (&outside["wait"]["kind"], &outside["wait"]["device_call"]),
@@ -124,17 +134,17 @@ fn a_thread_waits_for_a_device_in_a_target_region() {
     assert!(frames(&report, lwp).contains(&format!("region:{}", place[1])), "{:?}", frames(&report, lwp));
 }
 
-/// No thread of the host executes it, and yet it is not one that nobody can end: the device may.
+/// No thread of the host executes it, and yet it is not one that nobody can end: the device may do so at any time.
 #[test]
 fn a_target_task_is_on_a_device() {
     for how in ["nowait", "depend"] {
-        let Some(program) = Program::start(how, Some(1)) else { return };
+        let Some(program) = Program::start(&[how], Some(1)) else { return };
         let at_barrier = |report: &Value| threads(report).iter().filter(|thread| wait_of(thread) == "barrier").count();
         let begun = |report: &Value| threads(report).iter().any(|thread| wait_of(thread) == "taskwait");
         let report = program.report(|report| at_barrier(report) == 2 && begun(report));
         let verdict = &report["verdicts"][0];
         let said = (&verdict["verdict"], &verdict["situation"], &report["answer"]["word"]);
-        assert_eq!(said, (&"suspect".into(), &"device_not_done".into(), &"SUSPECT".into()), "{how}: {verdict:#}");
+        assert_eq!(said, (&"waiting".into(), &"device_not_done".into(), &"WAITING".into()), "{how}: {verdict:#}");
         let tasks = report["runtimes"][0]["tasks"].as_array().expect("tasks");
         let states: Vec<&str> = tasks
             .iter()
@@ -149,28 +159,33 @@ fn a_target_task_is_on_a_device() {
 /// Without a device the thread itself executes the region, and its runtime forgets for the time what it is to its team.
 #[test]
 fn a_member_that_executes_a_target_region_on_the_host_stays_one() {
-    for how in ["region", "nested"] {
-        let Some(program) = Program::start(how, None) else { return };
-        let (lwp, line) = (program.lwp("1"), program.word("construct")[1].to_owned());
+    for (how, number) in [("region", "1"), ("region", "0"), ("nested", "1"), ("nested", "0")] {
+        let Some(program) = Program::start(&[how, number], None) else { return };
+        let what = format!("{how}, thread {number}");
+        let (lwp, line) = (program.lwp(number), program.word("construct")[1].to_owned());
         let at_end =
             |report: &Value| threads(report).iter().filter(|thread| wait_of(thread) == "end of region").count();
         // In the nested region one of two waits as well.
         let waiting = if how == "nested" { 3 } else { 2 };
-        let report = program.report(|report| at_end(report) == waiting);
+        let target = |report: &Value| {
+            let stacks = report["stacks"].as_array().expect("stacks");
+            let stack = stacks.iter().find(|stack| stack["lwp"] == lwp)?;
+            stack["frames"].as_array().expect("frames").iter().find(|frame| frame["construct"] == "target").cloned()
+        };
+        let report = program.report(|report| at_end(report) == waiting && target(report).is_some());
+        let team =
+            &report["runtimes"][0]["teams"].as_array().expect("teams").iter().find(|of| of["size"]["value"] == 3);
         let lwps: Vec<i64> = ["0", "1", "2"].map(|number| program.lwp(number)).to_vec();
-        let team = &report["runtimes"][0]["teams"][0];
-        assert_eq!(team["members"], Value::from(lwps), "{how}: {team:#}");
-        assert_eq!(report["answer"]["word"], "WAITING", "{how}: {:#}", report["answer"]);
-        assert_eq!(report["complete"], true, "{how}: {:#}", report["issues"]);
-        let stacks = report["stacks"].as_array().expect("stacks");
-        let stack = stacks.iter().find(|stack| stack["lwp"] == lwp).expect("its stack");
-        let frames = stack["frames"].as_array().expect("frames");
-        let target = frames.iter().find(|frame| frame["construct"] == "target").expect("the target region");
-        assert_eq!(target["construct_line"].to_string(), line, "{how}: {target:#}");
+        assert_eq!(team.expect("the team")["members"], Value::from(lwps), "{what}: {report:#}");
+        assert_eq!(report["answer"]["word"], "WAITING", "{what}: {:#}", report["answer"]);
+        // The stack of thread 0 has both regions, and only the inner one is known to be its own.
+        let complete = report["complete"] == true || (how, number) == ("nested", "0");
+        assert!(complete, "{what}: {:#}", report["issues"]);
+        assert_eq!(target(&report).expect("as above")["construct_line"].to_string(), line, "{what}");
         if how == "region" {
             let own = thread(&report, lwp);
-            assert_eq!((&own["thread_num"]["value"], &own["role"]["value"]), (&1.into(), &"worker".into()));
-            assert_eq!(own["task"]["code"], "gomp-set-aside", "{own:#}");
+            let codes = ["role", "team", "thread_num", "task"].map(|name| own[name]["code"].as_str());
+            assert_eq!(codes, [Some("gomp-set-aside"); 4], "{what}: {own:#}");
         }
     }
 }

@@ -34,6 +34,9 @@ fn construct(begun: Begun, call: Call, kind: c_int, device: c_int, forward: impl
         device if device < 0 => ask(Query::DefaultDevice),
         device => device,
     };
+    // The runtime executes on the host what is for a device that there is not.
+    let host = ask(Query::InitialDevice);
+    let device = if host >= 0 { device.min(host) } else { device };
     let data = Data::new(0);
     report::target_emi(kind, scope::BEGIN, device, &task.data, None, &data, code);
     forward();

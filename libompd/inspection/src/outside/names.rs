@@ -106,43 +106,29 @@ pub(super) fn mpi_waits(name: &str) -> bool {
     !QUICK.contains(&name) && WAITING.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// True if a function returns only when a device has done what it was given: of CUDA's driver and runtime, HIP, HSA, OpenCL and
-/// Level Zero, by their manuals. Copies count that return when the data is there.
+/// True if a function returns only when a device has done what it was given: of CUDA's driver and runtime, HIP and OpenCL, by their
+/// manuals.
 pub(super) fn waits_for_device(symbol: &str) -> bool {
-    const WAITING: [&str; 14] = [
-        "hipCtxSynchronize",
-        "hipDeviceSynchronize",
-        "hipEventSynchronize",
-        "hipStreamSynchronize",
-        "hsa_signal_wait_acquire",
-        "hsa_signal_wait_relaxed",
-        "hsa_signal_wait_scacquire",
-        "clFinish",
-        "clWaitForEvents",
-        "zeCommandListHostSynchronize",
-        "zeCommandQueueSynchronize",
-        "zeEventHostSynchronize",
-        "zeFenceHostSynchronize",
-        "hsa_amd_signal_wait_any",
-    ];
-    const COPIES: [&str; 3] = ["cuMemcpy", "cudaMemcpy", "hipMemcpy"];
-    // With another version of the function, and another default of its stream.
-    let name = symbol.strip_suffix("_ptsz").or_else(|| symbol.strip_suffix("_ptds")).unwrap_or(symbol);
+    // Of another version, and with another default of its stream.
+    let name = ["_ptsz", "_ptds", "_spt"].iter().find_map(|suffix| symbol.strip_suffix(suffix)).unwrap_or(symbol);
     let name = name.strip_suffix("_v2").unwrap_or(name);
-    let cuda = ["cuda", "cu"].iter().find_map(|prefix| name.strip_prefix(prefix));
-    let cuda = cuda.and_then(|rest| rest.strip_suffix("Synchronize"));
-    let copies = COPIES.iter().any(|prefix| name.starts_with(prefix)) && !name.contains("Async");
-    WAITING.contains(&name)
-        || copies
-        || cuda.is_some_and(|of| ["Ctx", "Stream", "Event", "Device", "Thread"].contains(&of))
+    let of = ["cuda", "cu", "hip"].iter().find_map(|prefix| name.strip_prefix(prefix)?.strip_suffix("Synchronize"));
+    name == "clFinish" || of.is_some_and(|of| ["Ctx", "Device", "Event", "Stream", "Thread"].contains(&of))
 }
 
-/// True if a function is of CUDA's driver or runtime, HIP, HSA or Level Zero, by how these name theirs.
+/// True if a function is of CUDA's driver or runtime, HIP, HSA, Level Zero or OpenCL, by how these name theirs. So may others be.
 pub(super) fn is_of_device_library(symbol: &str) -> bool {
-    let named = |prefix: &str| {
-        symbol.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
-    };
-    symbol.starts_with("hsa_") || ["cu", "cuda", "hip", "ze"].into_iter().any(named)
+    let upper = |rest: &str| rest.starts_with(|c: char| c.is_ascii_uppercase());
+    symbol.starts_with("hsa_")
+        || ["cu", "cuda", "hip", "ze", "cl"].into_iter().any(|p| symbol.strip_prefix(p).is_some_and(upper))
+}
+
+/// True if a file is such a library.
+pub(super) fn is_device_library(path: &str) -> bool {
+    const LIBRARIES: [&str; 6] =
+        ["libcuda.so", "libcudart", "libamdhip64", "libhsa-runtime64", "libze_loader", "libOpenCL"];
+    let name = path.rsplit('/').next().unwrap_or(path);
+    LIBRARIES.iter().any(|library| name.starts_with(library))
 }
 
 fn is_of_name(byte: u8) -> bool {
@@ -208,18 +194,15 @@ mod tests {
             "cuCtxSynchronize_v2",
             "cuStreamSynchronize_ptsz",
             "cudaDeviceSynchronize",
-            "cudaMemcpy",
-            "cuMemcpyDtoH_v2",
-            "hipStreamSynchronize",
-            "hsa_signal_wait_scacquire",
+            "hipStreamSynchronize_spt",
             "clFinish",
         ];
         assert_eq!(waiting.iter().find(|name| !waits_for_device(name)), None);
+        let others = ["cudaMemcpy", "cuMemcpyDtoHAsync_v2", "cudaLaunchKernel", "custom_Synchronize", "cuSynchronize"];
+        assert_eq!(others.iter().find(|name| waits_for_device(name)), None);
         assert!(is_of_device_library("cuMemcpyDtoHAsync_v2") && is_of_device_library("cudaLaunchKernel"));
         assert!(!is_of_device_library("custom") && !is_of_device_library("zero"));
-        let others =
-            ["cudaMemcpyAsync", "cuMemcpyDtoHAsync_v2", "cudaLaunchKernel", "custom_Synchronize", "cuSynchronize"];
-        assert_eq!(others.iter().find(|name| waits_for_device(name)), None);
+        assert!(is_device_library("/usr/lib/libcuda.so.580.1") && !is_device_library("/usr/lib/libcudnn.so"));
     }
 
     #[test]

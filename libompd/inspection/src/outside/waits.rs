@@ -14,7 +14,7 @@ use ompd_stack::Stacks;
 use super::UNKNOWN_CALL;
 use super::calls::InCall;
 use super::model::{Described, MpiArguments, ObjectKind, OutsideWait, Read};
-use super::names::{is_of_device_library, mpi_name, mpi_waits, plain_name, waits_for_device};
+use super::names::{is_device_library, is_of_device_library, mpi_name, mpi_waits, plain_name, waits_for_device};
 
 /// Descriptors of one `poll` that are told one by one.
 const MOST_POLLED: usize = 16;
@@ -74,6 +74,8 @@ pub(super) struct Waits<'a> {
     /// What was found of descriptors, by number.
     pub(super) descriptors: RefCell<BTreeMap<i32, Option<Descriptor>>>,
     pub(super) children: OnceCell<Option<Vec<Child>>>,
+    /// Whether the process has a library that drives devices.
+    pub(super) device_library: OnceCell<bool>,
 }
 
 /// A thread whose wait is asked for.
@@ -92,14 +94,16 @@ impl Waits<'_> {
         if let Some(function) = waiter.mpi() {
             return Some(OutsideWait::Mpi { function, arguments: MpiArguments::default() });
         }
-        if let Some(function) = waiter.device() {
+        // What is known of a thread that sleeps comes first.
+        let is_owned = matches!(waiter.blocked, Blocked::Mutex(..) | Blocked::Join(_));
+        if let Some(function) = waiter.device().filter(|_| !is_owned) {
             return Some(OutsideWait::Device { function });
         }
         let Some((call, name)) = waiter.call else {
             let unknown = waiter.registers.filter(|registers| registers.is_in_unknown_call(self.target.arch()));
             return unknown.map(|_| OutsideWait::SystemCall { name: UNKNOWN_CALL.into() });
         };
-        if let Some(function) = waiter.device_library() {
+        if let Some(function) = waiter.device_library().filter(|_| !is_owned && self.has_device_library()) {
             return Some(OutsideWait::DeviceLibrary { function });
         }
         let found = waiter.registers.and_then(|registers| match name {
@@ -119,6 +123,11 @@ impl Waits<'_> {
             _ => None,
         });
         Some(found.unwrap_or_else(|| self.in_kernel(waiter.lwp, name, None)))
+    }
+
+    /// True if the process has a library that drives devices.
+    fn has_device_library(&self) -> bool {
+        *self.device_library.get_or_init(|| self.target.modules().iter().any(|module| is_device_library(&module.path)))
     }
 
     /// A call of which nothing more is known, or in which the thread cannot be interrupted.

@@ -14,8 +14,8 @@ pub struct Verdict {
     /// process; `waiting`: no hang, threads wait for one that may still let them continue, or for one that is unknown.
     pub verdict: &'static str,
     /// What kind of hang it is: `lock_cycle`, `self_deadlock`, `owner_gone`, `barrier_mismatch`, `orphaned_worksharing`,
-    /// `missing_member`, `unfulfilled_event`, `device_not_done`, `dependence_cycle`, `task_never_run`, `nested_exhausted`, `pool_lost_in_fork`, `closed_waits`; of
-    /// `waiting`: `barrier_not_reached`, `lock_held`, `ordered_turn`, `tasks_unfinished`; or others to come.
+    /// `missing_member`, `unfulfilled_event`, `dependence_cycle`, `task_never_run`, `nested_exhausted`, `pool_lost_in_fork`, `closed_waits`; of
+    /// `waiting`: `barrier_not_reached`, `lock_held`, `ordered_turn`, `tasks_unfinished`, `device_not_done`; or others to come.
     pub situation: &'static str,
     /// What it is, in one sentence.
     pub text: String,

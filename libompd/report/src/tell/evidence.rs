@@ -383,7 +383,7 @@ impl Teller<'_> {
                 let on = if on.is_empty() { String::new() } else { format!(" ({})", on.join(", ")) };
                 format!("{name} has not begun: it depends on {}{on}", before.join(", "))
             }
-            TaskState::OnDevice => format!("{name} has begun on a device"),
+            TaskState::OnDevice => format!("{name} was handed to a device"),
             TaskState::Detached => {
                 let handle = task.event.flat().map_or_else(String::new, |e| format!(" {}", e.handle));
                 format!("the body of {name} is over; its event{handle} has not been fulfilled")

@@ -21,6 +21,10 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
     {
         return fix;
     }
+    // It is the runtime's own: no change of the program sets it free.
+    if teller.waits_for_device_lock(verdict) {
+        return "See what the thread that has it does on the device: `stacks`.".to_owned();
+    }
     match verdict.situation {
         Situation::LockCycle if teller.has_interpreter_lock(verdict) => {
             format!("Release Python's GIL before {} is set (Py_BEGIN_ALLOW_THREADS, or nogil in Cython).", lock())

@@ -52,8 +52,8 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
             None => "no thread is left to fulfil the event of a detached task".to_owned(),
         },
         Situation::DeviceNotDone => match task(teller, verdict, TaskState::OnDevice) {
-            Some(task) => format!("a device has not finished {task}"),
-            None => "a device has not finished a task".to_owned(),
+            Some(task) => format!("{task}, handed to a device, is not over"),
+            None => "a task that was handed to a device is not over".to_owned(),
         },
         Situation::DependenceCycle => match task(teller, verdict, TaskState::Blocked) {
             Some(task) => format!("{task} cannot begin: the task that it depends on waits for it"),

@@ -197,6 +197,16 @@ impl Teller<'_> {
         if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
     }
 
+    /// True if all locks of the verdict are a runtime's own on devices, and there are some.
+    pub(super) fn waits_for_device_lock(&self, verdict: &Verdict) -> bool {
+        let kind = |node: &Node| match *node {
+            Node::Lock(runtime, id) => self.inspection.runtimes[runtime].lock(id).map(|lock| lock.kind.get()),
+            _ => None,
+        };
+        let mut kinds = verdict.core.iter().filter_map(kind).peekable();
+        kinds.peek().is_some() && kinds.all(|kind| kind == Some(LockKind::Device))
+    }
+
     /// True if a thread of the verdict waits for the end of another.
     pub(super) fn has_join(&self, verdict: &Verdict) -> bool {
         verdict.core.iter().any(|node| matches!(node, Node::Thread(lwp) if self.joins(*lwp).is_some()))

@@ -335,6 +335,11 @@ impl Runtime for Gomp {
         entry::look_up(gnu_interface::ENTRIES, symbol)
     }
 
+    /// libgomp-plugin.h
+    fn drives_device(&self, symbol: &str) -> bool {
+        symbol.starts_with("GOMP_OFFLOAD_")
+    }
+
     fn lock_call(&self, symbol: &str) -> Option<Locking> {
         gnu_interface::lock_call(symbol)
     }

@@ -125,6 +125,11 @@ pub trait Runtime: fmt::Debug {
         None
     }
 
+    /// True if a function of this name is one by which the runtime has a plugin drive a device.
+    fn drives_device(&self, _symbol: &str) -> bool {
+        false
+    }
+
     /// What the runtime's function `symbol` does with a lock; `None` if it does nothing with one that its caller names.
     fn lock_call(&self, _symbol: &str) -> Option<Locking> {
         None

@@ -239,6 +239,8 @@ pub struct RawSnapshot {
 /// What of a runtime only the runtime itself tells.
 #[derive(Debug, Clone, Default)]
 pub struct Recorded {
+    /// Threads (LWP) known to execute a target region on the host, of runtimes that put their own data aside for it.
+    pub on_host: Vec<i32>,
     /// Tasks that are not listed but counted.
     pub more_tasks: Vec<MoreTasks>,
     /// A thread in `taskwait` executes children of its task, and of other tasks only such with a priority.

@@ -49,7 +49,7 @@ pub enum TaskState {
     Blocked,
     /// Detached: its body is over, its event not fulfilled.
     Detached,
-    /// A target task that has begun: a device executes it, and no thread.
+    /// A target task that was handed to a device: no thread executes it.
     OnDevice,
 }
 

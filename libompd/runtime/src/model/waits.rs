@@ -40,7 +40,7 @@ pub enum WaitKind {
     Ordered,
     /// Another iteration of a doacross loop, to reach its `ordered depend(source)` (`ordered doacross(source:)`).
     Sink,
-    /// A lock by which a runtime lets threads use a device one after the other.
+    /// A lock of the runtime's own on what it keeps of a device.
     Device,
     /// The next parallel region: nothing is wrong with this thread.
     Pool,
@@ -209,7 +209,7 @@ pub enum LockKind {
     Critical,
     /// The lock behind `atomic` constructs.
     Atomic,
-    /// A lock by which a runtime lets threads use a device one after the other.
+    /// A lock of the runtime's own on what it keeps of a device.
     Device,
 }
 

@@ -663,9 +663,9 @@ impl<'a> Builder<'a> {
             Some(TaskState::Ready) => thread(None),
             Some(TaskState::Blocked) => self.tasks(runtime, Some(&task.predecessors)),
             Some(TaskState::Detached) => (Mode::Any, vec![Node::Event(runtime, id)]),
-            // The device may finish it, as the outside may end a system call.
-            Some(TaskState::OnDevice) if !self.frozen => (Mode::Free, Vec::new()),
-            Some(TaskState::OnDevice) | None => (Mode::Any, vec![Node::Anyone]),
+            // As with a thread that computes, the device may finish it at any time.
+            Some(TaskState::OnDevice) => (Mode::Free, Vec::new()),
+            None => (Mode::Any, vec![Node::Anyone]),
         }
     }
 }

@@ -24,8 +24,6 @@ pub enum Situation {
     MissingMember,
     /// The event of a detached task is fulfilled by nobody.
     UnfulfilledEvent,
-    /// A task that others wait for is on a device, which has not finished it.
-    DeviceNotDone,
     /// A task waits for something that a task does which depends on it.
     DependenceCycle,
     /// A task that is ready is executed by nobody, because all threads that could wait for what it does.
@@ -44,6 +42,8 @@ pub enum Situation {
     OrderedTurn,
     /// Tasks that a thread waits for are executed by threads that are blocked and may still finish them.
     TasksUnfinished,
+    /// Tasks that a thread waits for were handed to a device, and are not over.
+    DeviceNotDone,
 }
 
 impl Situation {
@@ -110,8 +110,6 @@ pub(super) fn of(
         } else {
             Situation::BarrierMismatch
         }
-    } else if has(&task_in(TaskState::OnDevice)) {
-        Situation::DeviceNotDone
     } else if has(&task_in(TaskState::Blocked)) {
         Situation::DependenceCycle
     } else if has(&task_in(TaskState::Ready)) {

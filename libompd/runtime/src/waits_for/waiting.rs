@@ -21,7 +21,8 @@ pub(super) fn waiting(snapshots: &[RuntimeSnapshot], os: &OsState, judged: &[Ver
         let next = &waits.needs[object];
         let causes: Vec<i32> = next.iter().copied().filter(|lwp| !waits.threads.contains(lwp)).collect();
         let hidden = matches!(object, Node::Lock(..) | Node::Word(..)) && next.is_empty();
-        if causes.is_empty() && !hidden {
+        let handed = if causes.is_empty() { on_device(snapshots, *object) } else { Vec::new() };
+        if causes.is_empty() && !hidden && handed.is_empty() {
             continue;
         }
         let held_up = waits.behind(direct);
@@ -30,6 +31,7 @@ pub(super) fn waiting(snapshots: &[RuntimeSnapshot], os: &OsState, judged: &[Ver
             continue;
         }
         let situation = match object {
+            _ if !handed.is_empty() => Situation::DeviceNotDone,
             Node::Barrier(..) | Node::RegionEnd(..) => Situation::BarrierNotReached,
             Node::Lock(..) | Node::Word(..) => Situation::LockHeld,
             Node::Ordered(..) => Situation::OrderedTurn,
@@ -37,8 +39,12 @@ pub(super) fn waiting(snapshots: &[RuntimeSnapshot], os: &OsState, judged: &[Ver
             _ if causes.iter().all(|lwp| is_computing(os, *lwp)) => continue,
             _ => Situation::TasksUnfinished,
         };
-        let threads = if situation == Situation::BarrierNotReached { next.clone() } else { causes };
-        let core = threads.into_iter().map(Node::Thread).chain([*object]).collect();
+        let threads = match situation {
+            Situation::BarrierNotReached => next.clone(),
+            Situation::DeviceNotDone => direct.iter().copied().collect(),
+            _ => causes,
+        };
+        let core = threads.into_iter().map(Node::Thread).chain(handed).chain([*object]).collect();
         found.push(Verdict { certainty: Certainty::Waiting, rests_on_calls: false, situation, core, held_up });
     }
     found.sort_by_key(|verdict| (std::cmp::Reverse(verdict.held_up.len()), verdict.core.last().map(super::order)));
@@ -94,6 +100,21 @@ impl Waits {
             open.extend(behind.copied().filter(|lwp| seen.insert(*lwp)));
         }
         seen.into_iter().collect()
+    }
+}
+
+/// The tasks that an object waits for and that were handed to a device.
+fn on_device(snapshots: &[RuntimeSnapshot], object: Node) -> Vec<Node> {
+    let of = |runtime: usize, wanted: &dyn Fn(&Task) -> bool| {
+        let tasks = (0..).map(TaskId).zip(&snapshots[runtime].tasks);
+        let handed = tasks.filter(|(_, task)| task.state.get() == Some(TaskState::OnDevice) && wanted(task));
+        handed.map(|(id, _)| Node::Task(runtime, id)).collect()
+    };
+    match object {
+        Node::Taskwait(runtime, id) => of(runtime, &|task| task.generating.flat() == Some(id)),
+        Node::Taskgroup(runtime, group) => of(runtime, &|task| task.taskgroup.flat() == Some(group)),
+        Node::TeamTasks(runtime, team) => of(runtime, &|task| task.team.flat() == Some(team)),
+        _ => Vec::new(),
     }
 }
 

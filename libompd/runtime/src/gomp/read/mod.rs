@@ -90,7 +90,9 @@ pub(super) fn snapshot(gomp: &Gomp, target: &dyn Target) -> (RawSnapshot, SelfCh
     let settings = context.settings();
     let Tasks { list: tasks, more: more_tasks, .. } = tasks;
     // GOMP_taskwait looks at the queue of children, and at that of the team for what has a higher priority.
+    let on_host = teams.beyond.iter().map(|(_, _, lwp)| *lwp).collect();
     let recorded = Recorded {
+        on_host,
         more_tasks,
         taskwait_runs_children_only: true,
         taskgroups,

@@ -7,7 +7,6 @@ use super::teams::Teams;
 use super::threads::GompThread;
 use super::{Context, NO_OMPT};
 use crate::excerpt::NOT_LOOKED_FOR;
-use crate::gomp::reason::Own;
 use crate::model::*;
 
 /// Makes a `RawThread` of each thread and its wait.
@@ -60,7 +59,6 @@ fn raw_one(
     };
     let team = if raw.idle { role_slot.fact(Ok(None)) } else { teams.team_at(raw.team, &s.thread.team) };
     let task = match raw.view.ptr(&s.thread.task) {
-        _ if raw.set_aside => Fact::unknown(Own::SetAside),
         _ if raw.idle => Fact::unknown(Common::IdleWithoutTask),
         Ok(task) if task.is_null() && raw.team.is_null() => match tasks.initial.get(&raw.lwp) {
             Some(id) => s.thread.task.fact(Ok(*id)),
@@ -86,12 +84,8 @@ fn raw_one(
         role,
         thread_num: number,
         team,
-        icvs: match raw.set_aside {
-            true => Icvs::unknown(Own::SetAside),
-            false => context.icvs_of(raw, task.get().and_then(|id| tasks.icv_addrs.get(&id)).copied()),
-        },
+        icvs: context.icvs_of(raw, task.get().and_then(|id| tasks.icv_addrs.get(&id)).copied()),
         placement: match context.reach.is_whole() {
-            _ if raw.set_aside => Placement::unknown(Own::SetAside),
             false => Placement::unknown(NOT_LOOKED_FOR),
             true => context.placement_of(raw),
         },

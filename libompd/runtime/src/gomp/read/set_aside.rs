@@ -1,12 +1,12 @@
-//! Threads that execute a target region on the host, because there is no device for it. `gomp_target_fallback` (target.c) keeps the
-//! thread's `gomp_thread` on its stack, zeroes it, calls the region, and writes it back: the region has an OpenMP of its own.
+//! Threads that execute a target region on the host. `gomp_target_fallback` (target.c) keeps the thread's `gomp_thread` on its stack,
+//! zeroes it, calls the region, and writes it back: the region has an OpenMP of its own.
 //!
-//! What the thread is to its team, others say: the team lists the semaphores of its members, and the pool its first thread. New threads
-//! in the child of a fork may have the zeroed memory of a member. So the stack has to have the team and its pool: compilers do not keep
-//! the parts side by side.
+//! That such a thread is still a member of its team, others say: the team lists the semaphores of its members, and the pool its first
+//! thread. What it is to inner teams, nobody says. A new thread in the child of a fork may have the zeroed memory and the old stack of a
+//! member. So the stack has to have the team, its pool, and a return address in the function that programs call for target regions.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ompd_process::{Addr, Registers, TargetExt, Thread};
 
@@ -15,20 +15,23 @@ use super::pools::{self, Pools};
 use super::teams::Teams;
 use super::threads::GompThread;
 use crate::bind::StructData;
+use crate::gomp::reason::Own;
 use crate::limits;
 
+/// What programs call for a target region.
+const ENTRIES: [&str; 2] = ["GOMP_target_ext", "GOMP_target"];
 /// Bytes of a stack that are searched, and of all together.
-const MOST: u64 = 8 << 20;
-const MOST_OF_ALL: u64 = 64 << 20;
+const MOST: u64 = 1 << 20;
+const MOST_OF_ALL: u64 = 16 << 20;
 /// Bytes that are read at a time: the stack ends where they cannot be.
 const AT_ONCE: u64 = 4096;
 
-/// Adds such threads that are members of the teams found. Those that are in a region within the target region are members only.
+/// Adds such threads, as far as the teams found list them. Those that are in a region within the target region are there already.
 pub(super) fn add(context: &Context<'_>, threads: &mut Vec<GompThread>, teams: &mut Teams, pools: &Pools) {
     let s = &context.gomp.structs;
     let Some(distance) = context.tls_offset().ok().filter(|_| context.reach.is_whole()) else { return };
     // Made when a member is missing: mostly none is.
-    let (known, all) = (OnceCell::new(), OnceCell::new());
+    let (known, all, entries) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
     let known = || -> &HashMap<Addr, usize> {
         known.get_or_init(|| threads.iter().enumerate().map(|(index, thread)| (thread.addr, index)).collect())
     };
@@ -41,7 +44,7 @@ pub(super) fn add(context: &Context<'_>, threads: &mut Vec<GompThread>, teams: &
     for thread in threads.iter().filter(|thread| !thread.idle) {
         members.entry(thread.team).or_default().push(thread);
     }
-    let (mut added, mut beyond) = (Vec::new(), Vec::new());
+    let (mut added, mut beyond, mut tried) = (Vec::new(), Vec::new(), HashSet::new());
     for (addr, team) in &teams.found {
         let Ok(size) = team.view.uint(&s.team.nthreads) else { continue };
         let Some([other, rest @ ..]) = members.get(addr).map(Vec::as_slice) else { continue };
@@ -50,35 +53,42 @@ pub(super) fn add(context: &Context<'_>, threads: &mut Vec<GompThread>, teams: &
             continue;
         }
         for (number, of) in (0u32..).zip(listed(context, team.view.clone(), size, pools.views.get(&pool))) {
-            let Some(of) = of else { continue };
-            let Some(os) = all().get(&of) else { continue };
-            let mut on_stack = || on_stack(context, os.registers.as_ref().ok(), [*addr, pool], &mut budget);
-            if let Some(known) = known().get(&of).map(|index| &threads[*index]) {
-                // Its own region is as if there were none around it.
-                if !is_within(context, teams, known, *addr) && on_stack() {
-                    beyond.push((*addr, number, known.lwp));
+            let Some(os) = of.and_then(|of| all().get(&of)) else { continue };
+            let inner = of.and_then(|of| known().get(&of)).map(|index| &threads[*index]);
+            if inner.is_some_and(|inner| is_within(context, teams, inner, *addr)) || !tried.insert((*addr, os.lwp)) {
+                continue;
+            }
+            let entries: &Vec<(u64, u64)> = entries.get_or_init(|| of_entries(context));
+            let registers = os.registers.as_ref().ok();
+            if budget == 0 || !has_on_stack(context, registers, [*addr, pool], entries, &mut budget) {
+                continue;
+            }
+            if inner.is_none() {
+                let Some(view) = of.and_then(|of| StructData::read(context.target, of, s.thread.size).ok()) else {
+                    continue;
+                };
+                if !view.all_zero() {
+                    continue;
                 }
-                continue;
+                added.push(GompThread {
+                    lwp: os.lwp,
+                    addr: of.unwrap_or(Addr::NULL),
+                    team: Addr::NULL,
+                    team_id: 0,
+                    level: 0,
+                    pool: Ok(pool),
+                    view,
+                    idle: true,
+                    unsettled: Some(Own::SetAside.into()),
+                    registers: os.registers.clone(),
+                });
             }
-            let Ok(view) = StructData::read(context.target, of, s.thread.size) else { continue };
-            if !view.all_zero() || !on_stack() {
-                continue;
-            }
-            added.push(GompThread {
-                lwp: os.lwp,
-                addr: of,
-                team: *addr,
-                team_id: number,
-                level: other.level,
-                pool: Ok(pool),
-                view,
-                idle: false,
-                unsettled: None,
-                set_aside: true,
-                registers: os.registers.clone(),
-            });
+            beyond.push((*addr, number, os.lwp));
         }
     }
+    // One that is in several teams is one thread.
+    added.sort_by_key(|thread| thread.lwp);
+    added.dedup_by_key(|thread| thread.lwp);
     teams.beyond = beyond;
     threads.extend(added);
     threads.sort_by_key(|thread| thread.lwp);
@@ -118,14 +128,37 @@ fn listed(context: &Context<'_>, team: StructData, size: u64, pool: Option<&Stru
     all
 }
 
-/// True if a thread's stack has all of these words.
-fn on_stack(context: &Context<'_>, registers: Option<&Registers>, words: [Addr; 2], budget: &mut u64) -> bool {
+/// Where the code of the functions for target regions lies: from and to.
+fn of_entries(context: &Context<'_>) -> Vec<(u64, u64)> {
+    let module = context.target.modules().iter().find(|module| module.base() == context.gomp.info.base);
+    let Some((module, file)) = module.and_then(|module| Some((module, module.file.as_ref().ok()?))) else {
+        return Vec::new();
+    };
+    let range = |name: &str| {
+        let symbol = file.symbol(name)?;
+        let from = symbol.addr.checked_add(module.bias)?.0;
+        Some((from, from.checked_add(symbol.size)?))
+    };
+    ENTRIES.iter().filter_map(|name| range(name)).collect()
+}
+
+/// True if a thread's stack has all of these words, and a return address in one of these ranges.
+fn has_on_stack(
+    context: &Context<'_>,
+    registers: Option<&Registers>,
+    words: [Addr; 2],
+    ranges: &[(u64, u64)],
+    budget: &mut u64,
+) -> bool {
     let arch = context.target.arch();
     let pointer = arch.machine.facts().and_then(|facts| registers?.get(facts.registers.stack_pointer));
-    let Some(from) = pointer.map(|sp| sp.next_multiple_of(arch.pointer_bytes.into())) else { return false };
+    let Some(from) = pointer.and_then(|sp| sp.checked_next_multiple_of(arch.pointer_bytes.into())) else {
+        return false;
+    };
     let mut missing: Vec<u64> = words.iter().map(|word| word.0).collect();
-    let mut searched = 0;
-    while searched < MOST.min(*budget) && !missing.is_empty() {
+    let (mut searched, mut returns) = (0, false);
+    while searched < MOST && *budget > 0 && !(missing.is_empty() && returns) {
+        *budget = budget.saturating_sub(AT_ONCE);
         let Some(at) = from.checked_add(searched) else { break };
         // The first piece ends with a page, and so do the others.
         let length = AT_ONCE - at % AT_ONCE;
@@ -133,9 +166,9 @@ fn on_stack(context: &Context<'_>, registers: Option<&Registers>, words: [Addr; 
         for word in bytes.chunks_exact(arch.pointer_bytes.into()) {
             let word = arch.byte_order.uint(word);
             missing.retain(|wanted| *wanted != word);
+            returns |= ranges.iter().any(|(from, to)| *from < word && word <= *to);
         }
         searched += length;
     }
-    *budget = budget.saturating_sub(searched);
-    missing.is_empty()
+    missing.is_empty() && returns
 }

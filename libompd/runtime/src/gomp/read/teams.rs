@@ -31,7 +31,7 @@ pub(super) struct Teams {
     ids: HashMap<Addr, TeamId>,
     /// A team could not be read: what lies in it cannot be recognised.
     pub(super) lost: bool,
-    /// Members that are in a region within a target region on the host: team, number there, thread.
+    /// Members that execute a target region on the host: team, number there, thread.
     pub(super) beyond: Vec<(Addr, u32, i32)>,
 }
 
@@ -113,8 +113,9 @@ fn drop_ended(context: &Context<'_>, threads: &mut [GompThread], teams: &mut Tea
         return;
     }
     let mut led = HashSet::new();
-    for thread in threads.iter().filter(|t| !t.idle) {
-        let (mut team, mut number) = (thread.team, thread.team_id);
+    let known = threads.iter().filter(|t| !t.idle).map(|thread| (thread.team, thread.team_id));
+    let beyond = teams.beyond.iter().map(|(team, number, _)| (*team, *number));
+    for (mut team, mut number) in known.chain(beyond) {
         while let Some(raw) = teams.found.get(&team).filter(|_| number == 0) {
             if !led.insert(team) {
                 break;

@@ -22,8 +22,6 @@ pub(super) struct GompThread {
     pub(super) idle: bool,
     /// Why it cannot be said in which team it is, if any. Set, `idle` is set too: nothing of `team` may be used.
     pub(super) unsettled: Option<Reason>,
-    /// It executes a target region on the host: what it is to its team is known from others, and `view` says nothing of that.
-    pub(super) set_aside: bool,
     pub(super) registers: Result<Registers, String>,
 }
 
@@ -80,7 +78,6 @@ pub(super) fn read_one(
         view,
         idle: false,
         unsettled: None,
-        set_aside: false,
         registers,
     }))
 }

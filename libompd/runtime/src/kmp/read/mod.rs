@@ -121,8 +121,16 @@ pub(super) fn snapshot(kmp: &Kmp, target: &dyn Target) -> (RawSnapshot, SelfChec
     let pools = if pool.threads.is_empty() { Vec::new() } else { vec![pool] };
     let Tasks { list: tasks, more: more_tasks, groups: taskgroups, .. } = tasks;
     let leagues = leagues::read(&context, &threads, &teams, &mut notes);
-    let recorded =
-        Recorded { more_tasks, taskwait_runs_children_only: false, taskgroups, loops, leagues, pools, settings };
+    let recorded = Recorded {
+        on_host: Vec::new(),
+        more_tasks,
+        taskwait_runs_children_only: false,
+        taskgroups,
+        loops,
+        leagues,
+        pools,
+        settings,
+    };
     let Notes { issues, check, .. } = notes;
     let (instance, threads, teams, locks) = (kmp.info.clone(), raw_threads, raw_teams, waits.locks);
     (RawSnapshot { instance, threads, teams, tasks, locks, recorded, issues }, check)
