@@ -102,7 +102,7 @@ mod tests {
     fn a_file_of_another_user_is_left_alone() {
         // SAFETY: it takes nothing, and cannot fail (geteuid(2)).
         if unsafe { libc::geteuid() } != 0 {
-            println!("skipped: only root can give a file to another user");
+            test_programs::Skip::because("only root can give a file to another user").show();
             return;
         }
         let folder = tempfile::tempdir().expect("a folder");
