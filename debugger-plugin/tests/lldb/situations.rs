@@ -61,8 +61,8 @@ impl Situation {
 }
 
 /// After `openmp bt on continued`, LLDB 22 prints its threads when it handles an event, in the background. Events are handled one after the
-/// other: when one of our own has been taken from the queue, the others are done.
-const HANDLED: &str = "script b = lldb.SBBroadcaster('test'); l = lldb.debugger.GetListener(); \
+/// other: when one of our own has been taken from the queue, the others are done. `lldb.debugger` is empty while another thread prints.
+const HANDLED: &str = "script b = lldb.SBBroadcaster('test'); l = lldb.SBDebugger.FindDebuggerWithID(1).GetListener(); \
     l.StartListeningForEvents(b, 1); b.BroadcastEventByType(1); \
     [None for _ in iter(lambda: l.PeekAtNextEvent(lldb.SBEvent()), False)] and None";
 

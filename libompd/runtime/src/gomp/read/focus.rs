@@ -22,7 +22,7 @@ pub(in crate::gomp) fn excerpt(gomp: &Gomp, target: &dyn Target, focus: &Focus<'
     context.reach = Reach::Thread { enclosing: focus.enclosing || focus.beyond || beyond, tasks: focus.tasks };
     let (mut threads, pools, teams) = if focus.team {
         let (threads, pools) = pools::read(&context, found, &mut notes);
-        let (threads, teams) = teams::read(&context, threads, &pools, &mut notes);
+        let (threads, teams) = teams::read(&context, threads, &mut notes);
         (threads, pools, teams)
     } else {
         let unsettled = |thread| GompThread { unsettled: Some(NOT_LOOKED_FOR.into()), idle: true, ..thread };

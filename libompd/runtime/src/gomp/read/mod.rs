@@ -79,8 +79,10 @@ impl Notes {
 pub(super) fn snapshot(gomp: &Gomp, target: &dyn Target) -> (RawSnapshot, SelfCheck) {
     let context = Context::new(gomp, target);
     let mut notes = Notes::default();
-    let (threads, pools) = pools::read(&context, threads::read(&context, &mut notes), &mut notes);
-    let (threads, teams) = teams::read(&context, threads, &pools, &mut notes);
+    let (mut threads, pools) = pools::read(&context, threads::read(&context, &mut notes), &mut notes);
+    let mut teams = teams::found_from(&context, &threads, &mut notes);
+    set_aside::add(&context, &mut threads, &mut teams, &pools);
+    let (threads, teams) = teams::settle(&context, threads, teams, &mut notes);
     let tasks = tasks::read(&context, &threads, &teams, &mut notes);
     let waits = waits::read(&context, &threads, &pools, &teams, &tasks);
     let raw_teams = teams.raw(&context, &threads, &mut notes);

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ompd_process::{Addr, TargetExt};
 
-use super::pools::Pools;
 use super::threads::GompThread;
-use super::{Context, NO_OMPT, Notes, known, set_aside};
+use super::{Context, NO_OMPT, Notes, known};
 use crate::bind::{Slot, StructData};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::gomp::reason::Own;
@@ -36,21 +35,25 @@ pub(super) struct Teams {
 }
 
 /// The teams, and the threads with what these say of them.
-pub(super) fn read(
+pub(super) fn read(context: &Context<'_>, threads: Vec<GompThread>, notes: &mut Notes) -> (Vec<GompThread>, Teams) {
+    let teams = found_from(context, &threads, notes);
+    settle(context, threads, teams, notes)
+}
+
+/// The same of teams that have been found.
+pub(super) fn settle(
     context: &Context<'_>,
     mut threads: Vec<GompThread>,
-    pools: &Pools,
+    mut teams: Teams,
     notes: &mut Notes,
 ) -> (Vec<GompThread>, Teams) {
-    let mut teams = found_from(context, &threads, notes);
-    set_aside::add(context, &mut threads, &mut teams, pools);
     drop_ended(context, &mut threads, &mut teams, notes);
     teams.number();
     (threads, teams)
 }
 
 /// Teams are in no list: they are reached from the threads inside them and from there outwards.
-fn found_from(context: &Context<'_>, threads: &[GompThread], notes: &mut Notes) -> Teams {
+pub(super) fn found_from(context: &Context<'_>, threads: &[GompThread], notes: &mut Notes) -> Teams {
     let mut teams = Teams::default();
     let s = &context.gomp.structs.team;
     let starts: Vec<(i32, Addr, u32, Result<u32, Reason>)> = threads
