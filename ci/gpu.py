@@ -60,12 +60,11 @@ class Program:
 
     def look_until(self, holds):
         """Looks until something holds, for it takes a moment to begin on a device."""
-        for _ in range(50):
+        give_up = time.monotonic() + 20
+        while True:
             report = self.look()
-            if holds(report):
-                break
-            time.sleep(0.2)
-        return report
+            if holds(report) or time.monotonic() > give_up:
+                return report
 
 
 def outside_waits(report):

@@ -98,9 +98,9 @@ impl Physical {
                     let names: Vec<Option<&str>> = names.iter().map(Option::as_deref).collect();
                     process.runtimes[runtime].invokes_region(&names, only && next_is_last(self, index + 1))
                 });
-                let driver = process.symbol(frames[segment.frames.end - 1].lookup());
                 let drives = |runtime: usize| {
-                    driver.as_ref().is_some_and(|symbol| process.runtimes[runtime].drives_device(&symbol.name))
+                    let outermost = process.symbol(frames[segment.frames.end - 1].lookup());
+                    outermost.is_some_and(|symbol| process.runtimes[runtime].drives_device(&symbol.name))
                 };
                 let called = next.filter(|n| !segment.interrupts && n.owner != CodeOwner::Program);
                 // What drives a device is no body of the program.

@@ -3,11 +3,9 @@
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use test_programs::{Opt, Skip, Toolchain, build};
+use test_programs::{Opt, Skip, Toolchain, await_all_blocked, build};
 
 use crate::common::json;
 
@@ -79,16 +77,11 @@ impl Program {
         lwps.next().expect("the thread")
     }
 
-    /// Looks until something holds: what comes after `ready` takes a moment.
-    fn report(&self, holds: impl Fn(&Value) -> bool) -> Value {
-        let begin = Instant::now();
-        loop {
-            let (report, _) = json(&[&self.child.id().to_string()]);
-            if holds(&report) || begin.elapsed() > Duration::from_secs(20) {
-                return report;
-            }
-            sleep(Duration::from_millis(20));
-        }
+    /// What is shown once it has this many threads, and all of them sleep; or spin, if `spins`.
+    fn report(&self, threads: usize, spins: bool) -> Value {
+        let pid = self.child.id();
+        await_all_blocked(pid.cast_signed(), threads, spins).expect("it comes to rest");
+        json(&[&pid.to_string()]).0
     }
 }
 
@@ -117,9 +110,9 @@ fn frames(report: &Value, lwp: i64) -> Vec<String> {
 fn a_thread_waits_for_a_device_in_a_target_region() {
     let Some(program) = Program::start(&["region"], Some(1)) else { return };
     let lwp = program.lwp("1");
-    let others = |report: &Value| threads(report).iter().filter(|thread| wait_of(thread) == "end of region").count();
-    let report =
-        program.report(|report| others(report) == 2 && thread(report, lwp)["outside"]["wait"]["kind"] == "device");
+    // With the thread that plays the device.
+    let report = program.report(4, false);
+    assert_eq!(threads(&report).iter().filter(|thread| wait_of(thread) == "end of region").count(), 2, "{report:#}");
     let outside = &thread(&report, lwp)["outside"];
     assert_eq!(
         (&outside["wait"]["kind"], &outside["wait"]["device_call"]),
@@ -139,9 +132,7 @@ fn a_thread_waits_for_a_device_in_a_target_region() {
 fn a_target_task_is_on_a_device() {
     for how in ["nowait", "depend"] {
         let Some(program) = Program::start(&[how], Some(1)) else { return };
-        let at_barrier = |report: &Value| threads(report).iter().filter(|thread| wait_of(thread) == "barrier").count();
-        let begun = |report: &Value| threads(report).iter().any(|thread| wait_of(thread) == "taskwait");
-        let report = program.report(|report| at_barrier(report) == 2 && begun(report));
+        let report = program.report(4, false);
         let verdict = &report["verdicts"][0];
         let said = (&verdict["verdict"], &verdict["situation"], &report["answer"]["word"]);
         assert_eq!(said, (&"waiting".into(), &"device_not_done".into(), &"WAITING".into()), "{how}: {verdict:#}");
@@ -163,16 +154,12 @@ fn a_member_that_executes_a_target_region_on_the_host_stays_one() {
         let Some(program) = Program::start(&[how, number], None) else { return };
         let what = format!("{how}, thread {number}");
         let (lwp, line) = (program.lwp(number), program.word("construct")[1].to_owned());
-        let at_end =
-            |report: &Value| threads(report).iter().filter(|thread| wait_of(thread) == "end of region").count();
-        // In the nested region one of two waits as well.
-        let waiting = if how == "nested" { 3 } else { 2 };
-        let target = |report: &Value| {
-            let stacks = report["stacks"].as_array().expect("stacks");
-            let stack = stacks.iter().find(|stack| stack["lwp"] == lwp)?;
-            stack["frames"].as_array().expect("frames").iter().find(|frame| frame["construct"] == "target").cloned()
-        };
-        let report = program.report(|report| at_end(report) == waiting && target(report).is_some());
+        // The nested region has a thread more. The one that executes the target region computes.
+        let report = program.report(if how == "nested" { 4 } else { 3 }, true);
+        let stacks = report["stacks"].as_array().expect("stacks");
+        let stack = stacks.iter().find(|stack| stack["lwp"] == lwp).expect("its stack");
+        let frames = stack["frames"].as_array().expect("frames");
+        let target = frames.iter().find(|frame| frame["construct"] == "target").expect("the target region");
         let team =
             &report["runtimes"][0]["teams"].as_array().expect("teams").iter().find(|of| of["size"]["value"] == 3);
         let lwps: Vec<i64> = ["0", "1", "2"].map(|number| program.lwp(number)).to_vec();
@@ -181,7 +168,7 @@ fn a_member_that_executes_a_target_region_on_the_host_stays_one() {
         // The stack of thread 0 has both regions, and only the inner one is known to be its own.
         let complete = report["complete"] == true || (how, number) == ("nested", "0");
         assert!(complete, "{what}: {:#}", report["issues"]);
-        assert_eq!(target(&report).expect("as above")["construct_line"].to_string(), line, "{what}");
+        assert_eq!(target["construct_line"].to_string(), line, "{what}");
         if how == "region" {
             let own = thread(&report, lwp);
             let codes = ["role", "team", "thread_num", "task"].map(|name| own[name]["code"].as_str());

@@ -578,6 +578,23 @@ fn tasks_count_only_if_their_threads_are_blocked() {
     }
 }
 
+/// All threads sleep, and yet the device may finish the task.
+#[test]
+fn a_task_that_was_handed_to_a_device_is_waited_for() {
+    let mut p = Process::new();
+    let team = p.team();
+    p.member(team, FUTEX, wait(WaitKind::Taskwait, team));
+    p.foreign(FUTEX);
+    let parent = p.snapshot.threads[0].task.get().expect("its task");
+    let task = p.task(team, TaskKind::Explicit, TaskState::OnDevice);
+    p.snapshot.tasks[task.0].generating = fact(Some(parent));
+    p.snapshot.tasks[parent.0].unfinished_children = fact(1);
+    assert_eq!(p.judge().len(), 0);
+    assert_eq!(p.waiting(), [(Situation::DeviceNotDone, vec![1], vec![1])]);
+    p.snapshot.tasks[task.0].state = fact(TaskState::Detached);
+    assert_eq!(p.waiting(), []);
+}
+
 #[test]
 fn what_a_hang_explains_is_not_said_to_wait() {
     let mut p = Process::new();
