@@ -178,21 +178,24 @@ fn reach(from: impl Iterator<Item = NodeIndex>, next: impl Fn(NodeIndex) -> Vec<
     seen
 }
 
-/// Threads first, in the order of their ids.
-fn order(node: &Node) -> (u8, usize, u64) {
+/// Threads first, in the order of their ids. No two nodes have the same place: what is reported does not depend on chance.
+fn order(node: &Node) -> (u8, usize, u64, usize) {
     match *node {
-        Node::Thread(lwp) => (0, 0, lwp as u64),
-        Node::Task(runtime, task) | Node::Event(runtime, task) => (1, runtime, task.0 as u64),
-        Node::Lock(runtime, lock) | Node::GoneOwner(runtime, lock) => (2, runtime, lock.0 as u64),
-        Node::Word(runtime, word) => (2, runtime, word),
-        Node::Barrier(runtime, team)
-        | Node::RegionEnd(runtime, team)
-        | Node::RegionStart(runtime, team)
-        | Node::TeamTasks(runtime, team)
-        | Node::Ordered(runtime, team) => (3, runtime, team.0 as u64),
-        Node::Missing(runtime, _, number) => (4, runtime, number.into()),
-        Node::Taskwait(runtime, task) | Node::Dependences(runtime, task) => (5, runtime, task.0 as u64),
-        Node::Taskgroup(runtime, group) => (5, runtime, group.0 as u64),
-        Node::Anyone => (6, 0, 0),
+        Node::Thread(lwp) => (0, 0, lwp as u64, 0),
+        Node::Task(runtime, task) => (1, runtime, task.0 as u64, 0),
+        Node::Event(runtime, task) => (1, runtime, task.0 as u64, 1),
+        Node::Lock(runtime, lock) => (2, runtime, lock.0 as u64, 0),
+        Node::GoneOwner(runtime, lock) => (2, runtime, lock.0 as u64, 1),
+        Node::Word(runtime, word) => (2, runtime, word, 2),
+        Node::Barrier(runtime, team) => (3, runtime, team.0 as u64, 0),
+        Node::RegionEnd(runtime, team) => (3, runtime, team.0 as u64, 1),
+        Node::RegionStart(runtime, team) => (3, runtime, team.0 as u64, 2),
+        Node::TeamTasks(runtime, team) => (3, runtime, team.0 as u64, 3),
+        Node::Ordered(runtime, team) => (3, runtime, team.0 as u64, 4),
+        Node::Missing(runtime, team, number) => (4, runtime, number.into(), team.0),
+        Node::Taskwait(runtime, task) => (5, runtime, task.0 as u64, 0),
+        Node::Dependences(runtime, task) => (5, runtime, task.0 as u64, 1),
+        Node::Taskgroup(runtime, group) => (5, runtime, group.0 as u64, 2),
+        Node::Anyone => (6, 0, 0, 0),
     }
 }

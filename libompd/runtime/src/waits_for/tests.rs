@@ -578,6 +578,35 @@ fn tasks_count_only_if_their_threads_are_blocked() {
     }
 }
 
+/// The first task and the first task group, each waited for by one thread.
+#[test]
+fn what_is_waited_for_is_always_reported_in_the_same_order() {
+    let reported = || {
+        let mut p = Process::new();
+        let team = p.team();
+        p.member(team, FUTEX, wait(WaitKind::Taskwait, team));
+        let end = wait(WaitKind::Taskgroup, team).map(|wait| Wait { taskgroup: Some(TaskgroupId(0)), ..wait });
+        p.member(team, FUTEX, end);
+        p.member(team, Blocked::Outside("read"), None);
+        p.member(team, Blocked::Outside("read"), None);
+        let parent = p.snapshot.threads[0].task.get().expect("its task");
+        for lwp in [3, 4] {
+            let task = p.task(team, TaskKind::Explicit, TaskState::Running);
+            p.snapshot.tasks[task.0].thread = Some(lwp);
+            match lwp {
+                3 => p.snapshot.tasks[task.0].generating = fact(Some(parent)),
+                _ => p.snapshot.tasks[task.0].taskgroup = fact(Some(TaskgroupId(0))),
+            }
+        }
+        p.foreign(Blocked::No);
+        p.waiting()
+    };
+    let expected = [(Situation::TasksUnfinished, vec![3], vec![1]), (Situation::TasksUnfinished, vec![4], vec![2])];
+    for _ in 0..32 {
+        assert_eq!(reported(), expected);
+    }
+}
+
 /// All threads sleep, and yet the device may finish the task.
 #[test]
 fn a_task_that_was_handed_to_a_device_is_waited_for() {
