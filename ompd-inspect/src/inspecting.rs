@@ -133,7 +133,8 @@ impl<'a> Inspecting<'a> {
         &self.open
     }
 
-    fn wanted(&self) -> Wanted<'_> {
+    /// What is read.
+    pub fn wanted(&self) -> Wanted<'_> {
         Wanted {
             layouts: self.layouts.from(),
             locals: self.locals,

@@ -7,6 +7,7 @@
 mod args;
 mod closed;
 mod graphviz;
+mod grounds;
 mod inputs;
 mod inspecting;
 mod job;
@@ -78,6 +79,10 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
         Some(Command::Manual(args)) => return manual::manual(&args.directory),
         Some(Command::History(args)) if args.target.is_empty() => wrong_usage(command, NO_TARGET),
         Some(Command::History(args)) => return history(cli, args, color),
+        Some(Command::Doctor(args::DoctorArgs { why: Some(field), target })) => match &target.targets[..] {
+            [target] if !target.is_empty() => return grounds::why(field, target, options, color),
+            _ => wrong_usage(command, "--why needs one process id or core file"),
+        },
         Some(Command::Merge(args)) => return merge::merge(args, options, color),
         Some(Command::Job(args)) => return job::job(args, options, color),
         Some(Command::JobNode(_) | Command::Top(_)) if closed::is_closed() => {

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod grounds;
 pub mod history;
 mod leftovers;
 mod look;

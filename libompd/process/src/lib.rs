@@ -31,6 +31,7 @@ pub mod machine;
 mod malloc;
 pub mod memory;
 pub mod module;
+pub mod moment;
 pub mod options;
 pub mod programs;
 mod registers;

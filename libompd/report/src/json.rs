@@ -16,6 +16,7 @@ use crate::crowding;
 use ompd_inspection::{Inspection, rank};
 
 mod devices;
+pub mod grounds;
 pub mod history;
 mod icvs;
 pub mod list;
@@ -706,6 +707,7 @@ mod tests {
             ("report", schemars::schema_for!(super::Report)),
             ("report-list", schemars::schema_for!(super::list::List)),
             ("history", schemars::schema_for!(super::history::History)),
+            ("grounds", schemars::schema_for!(super::grounds::Grounds)),
             ("top", schemars::schema_for!(crate::top::Refresh)),
         ];
         for (name, schema) in schemas {

@@ -9,6 +9,7 @@ pub mod answer;
 pub mod crowding;
 pub mod escape;
 pub mod events;
+pub mod fields;
 pub mod html;
 pub mod json;
 pub mod outside;

@@ -1,5 +1,6 @@
 //! Phrases the views share.
 
+use ompd_inspection::grounds::Memory;
 use ompd_process::{Addr, machine};
 use ompd_runtime::model::*;
 use ompt_record::ompt;
@@ -10,6 +11,18 @@ use crate::short;
 /// `1 thread`, `4 threads`.
 pub fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// What a piece of memory is for (text of the target).
+pub fn memory(memory: &Memory) -> String {
+    match memory {
+        Memory::Module { name, symbol: Some((symbol, 0)), .. } => format!("{symbol} of {name}"),
+        Memory::Module { name, symbol: Some((symbol, offset)), .. } => format!("{symbol}+{offset:#x} of {name}"),
+        Memory::Module { name, offset, symbol: None } => format!("{name}+{offset:#x}"),
+        Memory::ThreadLocal(lwp) => format!("thread-local, LWP {lwp}"),
+        Memory::Stack(lwp) => format!("stack of LWP {lwp}"),
+        Memory::Other => "allocated memory".to_owned(),
+    }
 }
 
 /// What to say of a runtime without threads: unused, unless its threads just could not be found.

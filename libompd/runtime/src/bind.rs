@@ -10,6 +10,7 @@ use ompd_layout::{Field, Layout, Origin, Record, RecordRef};
 use ompd_process::{Addr, Target};
 
 use crate::model::{Common, Fact, Reason};
+use crate::noted::note;
 use crate::window::{self, Structs};
 
 impl<T> From<Reason> for Fact<T> {
@@ -203,7 +204,9 @@ impl StructData {
 
     /// Address of a field in the target.
     pub(crate) fn addr_of(&self, slot: &Slot) -> Result<Addr, Reason> {
-        Ok(self.addr().offset(slot.offset()?))
+        let field = slot.field()?;
+        note(self.addr(), field.offset, field.size, slot.name);
+        Ok(self.addr().offset(field.offset))
     }
 
     pub(crate) fn all_zero(&self) -> bool {
@@ -254,6 +257,7 @@ impl<'a> Part<'a> {
         if field.size == 0 {
             return Err(Reason::NoWidth(slot.name));
         }
+        note(self.addr(), field.offset, field.size, slot.name);
         field.offset = field.offset.saturating_add(self.at);
         Ok(field)
     }

@@ -26,6 +26,7 @@ mod limits;
 pub mod merge;
 pub mod model;
 pub mod names;
+pub mod noted;
 pub mod os;
 mod owner;
 #[cfg(all(test, feature = "gomp", feature = "kmp"))]

@@ -244,6 +244,19 @@ impl HistoryArgs {
     }
 }
 
+/// Arguments of `doctor`.
+#[derive(Debug, Clone, Args)]
+pub struct DoctorArgs {
+    #[command(flatten)]
+    pub target: TargetArg,
+    /// Show which bytes a value rests on: answer.word, threads.4711.wait.
+    ///
+    /// FIELD is the name of the value in JSON, or enough of its parts. A change of any of the bytes changes the value or makes it
+    /// unknown. The process is stopped once, and copies of what was read are looked at many times.
+    #[arg(long, value_name = "FIELD")]
+    pub why: Option<String>,
+}
+
 /// As a graph: what waits for what, or which task depends on which.
 #[derive(Debug, Clone, Args)]
 #[group(multiple = false)]

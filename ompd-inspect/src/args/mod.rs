@@ -10,8 +10,8 @@ use clap::{Parser, Subcommand};
 use ompd_report::text::{Form, View};
 
 pub use commands::{
-    CompletionsArgs, HistoryArgs, JobArgs, ManualArgs, MergeArgs, MergeForm, NodeArgs, RunArgs, StacksArgs, TargetArg,
-    TasksArgs, TopArgs, WaitsArgs,
+    CompletionsArgs, DoctorArgs, HistoryArgs, JobArgs, ManualArgs, MergeArgs, MergeForm, NodeArgs, RunArgs, StacksArgs,
+    TargetArg, TasksArgs, TopArgs, WaitsArgs,
 };
 pub use options::Options;
 pub use unused::{command_line, refuse};
@@ -81,7 +81,7 @@ pub enum Command {
     /// is not stopped.
     History(HistoryArgs),
     /// Show how each runtime was found and read, and what is missing.
-    Doctor(TargetArg),
+    Doctor(DoctorArgs),
     /// Show a live view of threads, loops, tasks and barriers.
     Top(TopArgs),
     /// Run a program; report when it hangs or its time is over.
@@ -145,7 +145,7 @@ impl Cli {
             Some(Command::Waits(args)) => (View::Waits(args.form.chosen(Form::Table)), &args.target),
             Some(Command::Loops(arg)) => (View::Loops, arg),
             Some(Command::Icvs(arg)) => (View::Icvs, arg),
-            Some(Command::Doctor(arg)) => (View::Doctor, arg),
+            Some(Command::Doctor(args)) => (View::Doctor, &args.target),
             Some(
                 Command::History(_)
                 | Command::Run(_)

@@ -4,15 +4,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 use test_programs::guest::{Kept, KeptRuntime, Look, Settles};
 use test_programs::{
-    Case, Comparison, Emulated, Guest, GuestKernel, GuestResult, GuestRuntime, HANGS, HEALTHY, Opt, Runtime,
-    STACK_PROGRAMS, STEADY_PROGRAMS, Skip, TRUTH_SPINS, Toolchain, Truth, compare, compare_stacks, compare_verdicts,
-    emulate, emulator,
+    Case, Comparison, Emulated, Guest, GuestKernel, GuestResult, GuestRuntime, HANGS, HEALTHY, KeptCore, Opt, Runtime,
+    STACK_PROGRAMS, STEADY_PROGRAMS, TRUTH_SPINS, Toolchain, Truth, compare, compare_stacks, compare_verdicts, emulate,
+    emulator, kept_core_name, kept_cores, kept_cores_folder,
 };
 
 use crate::common;
@@ -293,16 +292,6 @@ fn is_updated() -> bool {
     std::env::var_os("UPDATE_AARCH64").is_some()
 }
 
-/// Where cores are kept.
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/aarch64")
-}
-
-/// The name of what is kept of a program.
-fn kept_name(program: &str, package: &str) -> String {
-    format!("{}-{package}", program.replace('/', "+"))
-}
-
 /// Keeps program, core and truth of what [`KEPT`] lists.
 fn keep(emulated: &Emulated, result: &GuestResult) {
     let Guest { program, flags, runtime, .. } = &result.guest;
@@ -311,16 +300,16 @@ fn keep(emulated: &Emulated, result: &GuestResult) {
         return;
     }
     let (Some(core), Some(truth)) = (&result.core, &result.truth) else { return };
-    let name = kept_name(program, runtime.package);
-    fs::create_dir_all(folder()).expect("a folder");
+    let name = kept_core_name(program, runtime.package);
+    fs::create_dir_all(kept_cores_folder()).expect("a folder");
     for (from, to) in [(core, format!("{name}.core.xz")), (&emulated.program(result), format!("{name}.xz"))] {
-        let to = fs::File::create(folder().join(to)).expect("a file");
+        let to = fs::File::create(kept_cores_folder().join(to)).expect("a file");
         let done = Command::new("xz").args(["-9e", "-c"]).arg(from).stdout(to).status().expect("xz runs");
         assert!(done.success(), "xz ended with {done}");
     }
     // The path of the program on the machine, and what it said.
     let text = serde_json::json!({ "program": emulated.path(result), "truth": truth });
-    fs::write(folder().join(format!("{name}.json")), format!("{text:#}\n")).expect("it is written");
+    fs::write(kept_cores_folder().join(format!("{name}.json")), format!("{text:#}\n")).expect("it is written");
 }
 
 /// Compares a report with what the program said.
@@ -335,33 +324,13 @@ fn comparison(settles: Settles, truth: &Truth, report: &Value, runtime: Runtime,
 /// The cores that were kept, by the libraries that `ci/fetch debian` gets.
 #[test]
 fn cores_of_aarch64_are_read_here() {
-    let runtimes = folder().join("../runtimes");
+    let cores = match kept_cores().expect("the cores are unpacked") {
+        Ok(cores) => cores,
+        Err(skip) => return skip.show(),
+    };
     let mut differences = Vec::new();
-    for (program, _, package) in KEPT {
-        let runtime = debian("bookworm", package);
-        let libraries = runtimes.join("debian-trixie/arm64/libc6");
-        if let Some(missing) = [&libraries, &runtime.library()].into_iter().find(|path| !path.exists()) {
-            return Skip::because(format!("{} is not here; \"ci/fetch debian\" gets it", missing.display())).show();
-        }
-        let name = kept_name(program, package);
-        let text = fs::read_to_string(folder().join(format!("{name}.json"))).expect("what it said");
-        let said: Value = serde_json::from_str(&text).expect("JSON");
-        let truth: Truth = serde_json::from_value(said["truth"].clone()).expect("a truth");
-        let root = tempfile::tempdir().expect("a folder");
-        let below = |path: &str| root.path().join(path.trim_start_matches('/'));
-        let copy = |from: &Path, folder: &str| {
-            fs::create_dir_all(below(folder)).expect("a folder");
-            fs::copy(from, below(folder).join(from.file_name().expect("a name"))).expect("it is copied");
-        };
-        for entry in fs::read_dir(&libraries).expect("libraries").flatten() {
-            copy(&entry.path(), "lib");
-        }
-        copy(&runtime.library(), &runtime.folder());
-        let to = below(said["program"].as_str().expect("a path"));
-        fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
-        let unpacked = Command::new("xz").args(["-d", "-c"]).arg(folder().join(format!("{name}.xz"))).output();
-        fs::write(&to, unpacked.expect("xz runs").stdout).expect("the program");
-        let core = folder().join(format!("{name}.core.xz"));
+    for KeptCore { name, program, runtime, core, root, truth } in cores {
+        let truth: Truth = serde_json::from_value(truth).expect("a truth");
         let core = core.to_str().expect("a plain path");
         let (settles, view) = match program.starts_with("hangs/") {
             true => (Settles::Hangs, &["waits"][..]),

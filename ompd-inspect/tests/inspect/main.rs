@@ -11,6 +11,7 @@ mod devices;
 mod ended;
 mod executing;
 mod faults;
+mod grounds;
 mod history;
 mod icvs;
 mod jobs;

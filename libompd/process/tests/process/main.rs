@@ -7,6 +7,7 @@ mod elf;
 mod hostile;
 mod jit;
 mod live;
+mod moment;
 mod needed;
 mod pthread;
 mod still;

@@ -6,6 +6,7 @@ mod doctor;
 pub mod dot;
 mod flame;
 mod graph;
+pub mod grounds;
 pub mod history;
 mod icvs;
 mod loops;

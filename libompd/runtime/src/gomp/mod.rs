@@ -286,7 +286,7 @@ impl Runtime for Gomp {
             return decoded.snapshot(target);
         }
         self.fits.store(first.1.failure().is_none(), Ordering::Relaxed);
-        instance::checked(first, plain)
+        instance::checked(target, first, plain)
     }
 
     fn excerpt(&self, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {

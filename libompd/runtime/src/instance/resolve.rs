@@ -10,6 +10,7 @@ use super::asked::{Asked, CacheUse, Shipped};
 use super::costs::{drop_needless, missing};
 use super::origins::FamilyOrigins;
 use crate::model::{InstanceInfo, Issue, LayoutEntry, OriginReport, Reason, Trouble};
+use crate::noted::note;
 
 /// What layouts are made from.
 #[derive(Debug, Clone, Copy, Default)]
@@ -203,9 +204,10 @@ fn conclude(
 }
 
 /// A global of a module: its address in the target and who gave it.
-pub(crate) fn global(layout: &Layout, module: &Module, name: &str) -> Option<(Addr, Origin)> {
-    let addr = layout.global(name).ok()?;
-    Some((Addr(addr).offset(module.bias), layout.global_source(name)?.origin))
+pub(crate) fn global(layout: &Layout, module: &Module, name: &'static str) -> Option<(Addr, Origin)> {
+    let addr = Addr(layout.global(name).ok()?).offset(module.bias);
+    note(addr, 0, 0, name);
+    Some((addr, layout.global_source(name)?.origin))
 }
 
 /// A module whose file is not at hand: only its build-id can speak for a profile.

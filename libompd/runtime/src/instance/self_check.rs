@@ -1,8 +1,11 @@
 //! What memory says of a layout: whether the identities hold that hold in every process.
 
-use ompd_layout::Origin;
+use std::collections::HashMap;
 
-use crate::model::{Common, FailedCheck, Issue, RawSnapshot, Reason, Trouble};
+use ompd_layout::Origin;
+use ompd_process::{Addr, ReadError, ReadFault, Target, TargetExt as _};
+
+use crate::model::{Common, Fact, FailedCheck, Issue, RawSnapshot, Reason, Trouble};
 
 /// Identities that hold in every process whatever the program does, if the layout is right: how often each did.
 ///
@@ -50,7 +53,17 @@ impl SelfCheck {
 
 /// The snapshot to show: `first`, unless what it met in memory speaks against its profile; then `plain`, which does
 /// without.
-pub(crate) fn checked(first: (RawSnapshot, SelfCheck), plain: Option<impl FnOnce() -> RawSnapshot>) -> RawSnapshot {
+pub(crate) fn checked(
+    target: &dyn Target,
+    first: (RawSnapshot, SelfCheck),
+    plain: Option<impl FnOnce() -> RawSnapshot>,
+) -> RawSnapshot {
+    let mut snapshot = unrefused(first, plain);
+    forget_stray_functions(target, &mut snapshot);
+    snapshot
+}
+
+fn unrefused(first: (RawSnapshot, SelfCheck), plain: Option<impl FnOnce() -> RawSnapshot>) -> RawSnapshot {
     let (mut snapshot, check) = first;
     let Some(broken) = check.failure() else { return snapshot };
     let Some(plain) = plain else {
@@ -63,4 +76,44 @@ pub(crate) fn checked(first: (RawSnapshot, SelfCheck), plain: Option<impl FnOnce
     let name = profile.map_or("profile", |p| &p.detail);
     plain.issues.insert(0, Issue::new("layout", Trouble::LayoutRefused { name: name.to_owned(), broken }));
     plain
+}
+
+/// Functions of regions and tasks that lie where nothing is mapped are not known: the record was not written yet, or is overwritten.
+fn forget_stray_functions(target: &dyn Target, snapshot: &mut RawSnapshot) {
+    let mut is_stray = stray(target);
+    let of_teams = snapshot.teams.iter_mut().map(|team| &mut team.function);
+    for function in of_teams.chain(snapshot.tasks.iter_mut().map(|task| &mut task.function)) {
+        if let Some(addr) = function.get().filter(|addr| is_stray(*addr)) {
+            *function = Fact::unknown(Common::FunctionNowhere { addr });
+        }
+    }
+}
+
+/// Tells addresses where nothing is mapped. Code that a program has made itself is in no module. Many tasks have few functions.
+fn stray(target: &dyn Target) -> impl FnMut(Addr) -> bool {
+    let mut known = HashMap::new();
+    move |addr| {
+        *known.entry(addr).or_insert_with(|| {
+            let unmapped = |error: ReadError| error.why == ReadFault::Unmapped;
+            target.module_at(addr).is_none() && target.read(addr, &mut [0]).is_err_and(unmapped)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ompd_process::{Arch, ByteOrder, Machine, TargetKind};
+    use test_programs::FakeTarget;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_not_mapped_is_stray() {
+        let arch = Arch { machine: Machine::X86_64, pointer_bytes: 8, byte_order: ByteOrder::Little };
+        let mut target = FakeTarget::new(TargetKind::Core, arch);
+        target.memory.push((Addr(0x1000), vec![0; 16]));
+        let mut is_stray = stray(&target);
+        let seen = [0x1000, 0x100f, 0x1010, 0xfefe_fefe_fefe_fefe, 0x1000].map(|addr| is_stray(Addr(addr)));
+        assert_eq!(seen, [false, false, true, true, false]);
+    }
 }

@@ -36,6 +36,7 @@ use crate::instance::origins::Described;
 use crate::instance::{self, FamilyOrigins, LayoutsFrom, Runtime};
 use crate::kmp::reason::Own;
 use crate::model::{DeeperItems, Fact, IcvValue, Icvs, InstanceInfo, RawSnapshot, Reason, Setting};
+use crate::noted::note;
 use crate::owner::{self, CodeOwner, OwnCode};
 use crate::stops::{self as places, AtStop, Found, OwnCall, OwnSymbols, StopEvent, StopPoint, Stops, Values};
 use crate::version_text;
@@ -266,9 +267,10 @@ impl Kmp {
         Some(self.decoded_anew.get_or_init(|| Box::new(Kmp::with(target, module, &origins(), anew))))
     }
 
-    fn global(&self, name: &str) -> Option<(Addr, Origin)> {
-        let addr = self.layout.global(name).ok()?;
-        Some((Addr(addr).offset(self.bias), self.layout.global_source(name)?.origin))
+    fn global(&self, name: &'static str) -> Option<(Addr, Origin)> {
+        let addr = Addr(self.layout.global(name).ok()?).offset(self.bias);
+        note(addr, 0, 0, name);
+        Some((addr, self.layout.global_source(name)?.origin))
     }
 
     /// True in the runtime's module. It waits through the C library, which a program may have built in as well.
@@ -328,7 +330,7 @@ impl Runtime for Kmp {
             return decoded.snapshot(target);
         }
         self.fits.store(first.1.failure().is_none(), Ordering::Relaxed);
-        instance::checked(first, plain)
+        instance::checked(target, first, plain)
     }
 
     fn excerpt(&self, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {

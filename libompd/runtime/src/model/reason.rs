@@ -78,6 +78,7 @@ reasons! {
         InitialTaskWithoutFunction: "initial-task-without-function", "an initial task has no function of its own";
         OneShareEach: "one-share-each", "each member has one share";
         LoneTeam: "lone-team", "a team of one thread does not wait";
+        FunctionNowhere { addr: Addr }: "function-nowhere", "its record names the function {addr}, and nothing is mapped there";
         NoPosition: "no-position", "the runtime recorded no source position";
         NoPositionCompiled: "no-position-compiled", "the compiler recorded no source position (clang does with -g, GCC does not)";
         RegionNotBegun: "region-not-begun", "the region has not begun";

@@ -1,0 +1,209 @@
+//! The values of a report by name, so that two reports can be compared and a value be asked for.
+//!
+//! The name of a value leads to it through the JSON document: `runtimes.0.threads.4711.wait.kind`. Items of lists go by what tells them
+//! apart, as threads by their kernel thread id. Their places may change if another item is missing. Where a member names an item by its
+//! place, its value is the name of that item here.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// Values by name.
+pub type Fields = BTreeMap<String, Value>;
+
+/// Lists, and the members that tell their items apart: the first that an item has.
+const LISTS: [(&str, &[&str]); 10] = [
+    ("threads", &["lwp", "descriptor"]),
+    ("os_threads", &["lwp"]),
+    ("stacks", &["lwp"]),
+    ("teams", &["descriptor"]),
+    ("tasks", &["descriptor"]),
+    ("locks", &["object"]),
+    ("icvs", &["name"]),
+    ("taskgroups", &["descriptor"]),
+    ("leagues", &["lwp"]),
+    ("children", &["pid"]),
+];
+/// Members that name an item of a list of their runtime by its place.
+const REFERENCES: [(&str, &str); 8] = [
+    ("team", "teams"),
+    ("parent", "teams"),
+    ("task", "tasks"),
+    ("generating", "tasks"),
+    ("of_task", "tasks"),
+    ("lock", "locks"),
+    ("taskgroup", "taskgroups"),
+    ("predecessors", "tasks"),
+];
+
+/// The values of a JSON report. Where values come from is not among them.
+pub fn of(report: &Value) -> Fields {
+    let mut fields = Fields::new();
+    add(&mut fields, report, String::new(), None);
+    fields
+}
+
+/// The name by which an item of a list goes: that of its place where nothing tells it apart.
+fn item_name(list: &str, at: usize, item: &Value) -> String {
+    let keys = LISTS.iter().find(|(name, _)| *name == list).map_or(&[][..], |(_, keys)| *keys);
+    let key = keys.iter().map(|key| &item[*key]).find(|value| !value.is_null());
+    match key {
+        Some(Value::String(text)) => short(text),
+        Some(other) => other.to_string(),
+        None => at.to_string(),
+    }
+}
+
+/// An address without leading zeros; other text as it is.
+fn short(text: &str) -> String {
+    match text.strip_prefix("0x") {
+        Some(digits) if !digits.is_empty() => format!("0x{:0>1}", digits.trim_start_matches('0')),
+        _ => text.to_owned(),
+    }
+}
+
+fn add(fields: &mut Fields, value: &Value, name: String, runtime: Option<&Value>) {
+    let below = |part: &str| if name.is_empty() { part.to_owned() } else { format!("{name}.{part}") };
+    let last = name.rsplit('.').next().unwrap_or_default();
+    match value {
+        Value::Object(members) => {
+            if let Some(known) = members.get("value").filter(|_| members.contains_key("origin")) {
+                return add(fields, known, name, runtime);
+            }
+            for (key, member) in members.iter().filter(|(key, _)| *key != "origin") {
+                add(fields, member, below(key), runtime);
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                let runtime = if last == "runtimes" { Some(item) } else { runtime };
+                match named_item(last, item, runtime) {
+                    Some(named) => drop(fields.insert(below(&named), Value::Bool(true))),
+                    None => add(fields, item, below(&item_name(last, at, item)), runtime),
+                }
+            }
+        }
+        _ => {
+            let value = named_item(last, value, runtime).map_or_else(|| value.clone(), Value::from);
+            fields.insert(name, value);
+        }
+    }
+}
+
+/// The name of the item that the member `member` of a runtime names by its place, if it names one.
+fn named_item(member: &str, value: &Value, runtime: Option<&Value>) -> Option<String> {
+    let (_, list) = REFERENCES.iter().find(|(reference, _)| *reference == member)?;
+    let at = usize::try_from(value.as_u64()?).ok()?;
+    Some(format!("{list}.{}", item_name(list, at, runtime?[list].get(at)?)))
+}
+
+/// What a name stands for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Named {
+    /// The one value, or group of values, with this full name.
+    One(String),
+    /// One of these.
+    Several(Vec<String>),
+    /// Nothing.
+    Nothing,
+}
+
+/// The full name that is meant by some of its parts, in order, as `4711.team` or `answer`. Capital letters do not matter. The shortest
+/// name that has all parts counts.
+pub fn named(fields: &Fields, asked: &str) -> Named {
+    let parts: Vec<String> =
+        asked.split(|c: char| c == '.' || c.is_whitespace()).filter(|part| !part.is_empty()).map(short).collect();
+    let mut found: Vec<String> = fields.keys().filter_map(|name| prefix(name, &parts)).collect();
+    let length = |name: &String| name.matches('.').count();
+    let shortest = found.iter().map(length).min();
+    found.retain(|name| Some(length(name)) == shortest);
+    found.sort();
+    found.dedup();
+    match found.len() {
+        0 => Named::Nothing,
+        1 => Named::One(found.remove(0)),
+        _ => Named::Several(found),
+    }
+}
+
+/// The name up to the last of the parts, if it has all of them in order.
+fn prefix(name: &str, parts: &[String]) -> Option<String> {
+    let (mut wanted, mut taken) = (parts.iter().peekable(), Vec::new());
+    wanted.peek()?;
+    for part in name.split('.') {
+        taken.push(part);
+        if wanted.peek().is_some_and(|wanted| wanted.eq_ignore_ascii_case(part)) {
+            wanted.next();
+            if wanted.peek().is_none() {
+                return Some(taken.join("."));
+            }
+        }
+    }
+    None
+}
+
+/// The values with this name, or below it.
+pub fn below<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    let is_below =
+        move |field: &str| field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    fields
+        .range(name.to_owned()..)
+        .take_while(move |(field, _)| field.starts_with(name))
+        .filter(move |(field, _)| is_below(field))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields() -> Fields {
+        of(&json!({
+            "answer": {"word": "DEADLOCK", "text": "two threads"},
+            "runtimes": [{
+                "threads": [
+                    {"lwp": 12, "team": {"value": 0, "origin": "code"}, "wait": {"value": {"kind": "lock", "lock": 0}, "origin": "stack"}},
+                    {"lwp": null, "descriptor": "0x0030", "team": {"unknown": "it was not read", "code": "c"}},
+                ],
+                "teams": [{"descriptor": "0x00a0", "parent": {"value": null, "origin": "code"}}],
+                "tasks": [{"descriptor": "0xb0"}, {"descriptor": "0xb1", "predecessors": [0]}],
+                "locks": [{"object": "0x07"}],
+                "icvs": [{"name": "cancel-var", "value": {"value": false, "origin": "code"}}],
+            }],
+            "verdicts": [{"verdict": "deadlock"}],
+        }))
+    }
+
+    #[test]
+    fn items_go_by_what_tells_them_apart() {
+        let fields = fields();
+        let value = |name: &str| fields.get(name).cloned();
+        assert_eq!(value("runtimes.0.threads.12.team"), Some(json!("teams.0xa0")));
+        assert_eq!(value("runtimes.0.threads.12.wait.kind"), Some(json!("lock")));
+        assert_eq!(value("runtimes.0.threads.12.wait.lock"), Some(json!("locks.0x7")));
+        assert_eq!(value("runtimes.0.threads.0x30.team.unknown"), Some(json!("it was not read")));
+        assert_eq!(value("runtimes.0.teams.0xa0.parent"), Some(json!(null)));
+        assert_eq!(value("runtimes.0.icvs.cancel-var.value"), Some(json!(false)));
+        assert_eq!(value("runtimes.0.tasks.0xb1.predecessors.tasks.0xb0"), Some(json!(true)));
+        assert_eq!(value("verdicts.0.verdict"), Some(json!("deadlock")));
+        assert_eq!(fields.keys().filter(|name| name.contains("origin")).count(), 0);
+    }
+
+    #[test]
+    fn some_parts_of_a_name_are_enough() {
+        let fields = fields();
+        let one = |name: &str| Named::One(name.to_owned());
+        assert_eq!(named(&fields, "Answer"), one("answer"));
+        assert_eq!(named(&fields, "threads.12.wait"), one("runtimes.0.threads.12.wait"));
+        assert_eq!(named(&fields, "12 team"), one("runtimes.0.threads.12.team"));
+        assert_eq!(named(&fields, "0x00a0"), one("runtimes.0.teams.0xa0"));
+        let both = ["runtimes.0.threads.0x30.team", "runtimes.0.threads.12.team"].map(str::to_owned);
+        assert_eq!(named(&fields, "team"), Named::Several(both.to_vec()));
+        assert_eq!((named(&fields, "team.12"), named(&fields, " ")), (Named::Nothing, Named::Nothing));
+        let names = |name: &str| below(&fields, name).map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        assert_eq!(names("answer"), ["answer.text", "answer.word"]);
+        assert_eq!(names("answer.word"), ["answer.word"]);
+        assert_eq!(names("answer.wor"), [""; 0]);
+    }
+}
