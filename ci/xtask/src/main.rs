@@ -5,12 +5,14 @@
 mod bench;
 mod budget;
 mod compare_builds;
+mod corrupt;
 mod coverage;
 mod debuggers;
 mod faults;
 #[cfg(test)]
 mod house;
 mod layout;
+mod life;
 mod matrix;
 mod plugins;
 mod unknowns;
@@ -34,6 +36,8 @@ enum Task {
     Budget(budget::Arguments),
     /// Compare what two builds of `ompd-inspect` say (start it with `ci/compare-builds`).
     CompareBuilds(compare_builds::Arguments),
+    /// Change bytes in cores and their files, and look at them (start it with `ci/corrupt`).
+    Corrupt(corrupt::Arguments),
     /// The table of what OMPT and OMPD describe, and what of it works.
     Coverage(coverage::Arguments),
     /// What the plugins can do in each release of gdb and LLDB (start it with `ci/debugger-table`).
@@ -43,6 +47,8 @@ enum Task {
     /// Layout profiles.
     #[command(subcommand)]
     Layout(layout::Task),
+    /// Look at programs that work, change and end, and end looks (start it with `ci/life`).
+    Life(life::Arguments),
     /// What the plugins for gdb can do, ours and LLVM's (start it with `ci/plugin-table`).
     PluginTable(plugins::Arguments),
     /// How well each fetched runtime is read (start it with `ci/matrix`).
@@ -56,10 +62,12 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Budget(arguments) => budget::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::CompareBuilds(arguments) => compare_builds::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Task::Corrupt(arguments) => corrupt::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Coverage(arguments) => coverage::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::DebuggerTable(arguments) => debuggers::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Faults(arguments) => faults::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Layout(task) => layout::run(&task),
+        Task::Life(arguments) => life::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::PluginTable(arguments) => plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Matrix(arguments) => matrix::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Unknowns(arguments) => unknowns::run(&arguments).map(|()| ExitCode::SUCCESS),

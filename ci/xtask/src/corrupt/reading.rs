@@ -1,0 +1,25 @@
+//! How cores are read here: as `ompd-inspect --json` reads them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ompd_inspection::Wanted;
+use ompd_process::OpenOptions;
+use ompd_runtime::LayoutsFrom;
+
+/// The files below `root` are those of the core.
+pub(super) fn options(root: &Path) -> OpenOptions {
+    OpenOptions { lib_root: Some(root.to_owned()), ..OpenOptions::default() }
+}
+
+/// What `ompd-inspect --json` reads.
+pub(super) fn wanted() -> Wanted<'static> {
+    Wanted {
+        layouts: LayoutsFrom::default(),
+        locals: false,
+        verdicts: true,
+        samples: 1,
+        interval: Duration::ZERO,
+        turns: None,
+    }
+}
