@@ -1,20 +1,24 @@
 //! `doctor --why`: which bytes of the target a value rests on.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anstream::ColorChoice;
 use ompd_inspection::grounds::{Kept, of_named};
 use ompd_inspection::{Inspection, Wanted};
+use ompd_process::Pause;
 use ompd_report::escape::escape;
 use ompd_report::fields::{self, Fields, Named};
 use ompd_report::{json, text};
+use serde_json::Value;
 
 use crate::args::Options;
 use crate::inputs::{self, Input};
-use crate::inspecting::{COMPLETE, Inspecting, PARTIAL};
+use crate::inspecting::{COMPLETE, Inspecting, PARTIAL, hide_arguments};
 use crate::many;
 use crate::output::Failure;
 use crate::progress::Progress;
+use crate::redact;
 
 /// The search ends after this time.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -27,32 +31,43 @@ const SHOWN: usize = 10;
 /// The target cannot be opened, or has no such value.
 pub fn why(field: &str, target: &str, options: &Options, color: ColorChoice) -> Result<u8, Failure> {
     if options.samples > 1 {
-        return Err(Failure::with_remedy("a value of one look is asked about", "leave out --samples"));
+        return Err(Failure::with_remedy("--why looks once", "leave out --samples"));
     }
     let inspecting = Inspecting::new(options, false, true);
+    if inspecting.open().pause == Pause::Never {
+        return Err(Failure::with_remedy("--why stops the process once", "leave out --pause never"));
+    }
     let wanted = Wanted { samples: 1, ..inspecting.wanted() };
-    let output = options.output()?;
-    let found = match inputs::open(target, inspecting.open())? {
-        Input::Named => of_named(target, inspecting.open(), wanted, |kept| search(kept, field))
+    let mut output = options.output()?;
+    let (found, directories, is_complete) = match inputs::open(target, inspecting.open())? {
+        Input::Named => of_named(target, inspecting.open(), wanted, |kept| search(kept, field, options))
             .map_err(|error| inputs::not_opened(target, error))?,
-        Input::Core(core) => search(&Kept::of(&*core, wanted), field),
+        Input::Core(core) => search(&Kept::of(&*core, wanted), field, options),
     }?;
+    output.hide_directories(&directories);
     if options.json {
         output.document(&many::document(&found)?)?;
     } else {
         let text = text::grounds::render(&found, output.width());
         output.text(&text, color)?;
     }
-    Ok(if found.not_searched == 0 { COMPLETE } else { PARTIAL })
+    Ok(if is_complete && found.is_complete() { COMPLETE } else { PARTIAL })
 }
 
-/// The values of a report by name.
-fn all(inspection: &Inspection) -> Fields {
-    serde_json::to_value(json::report(inspection)).map(|report| fields::of(&report)).unwrap_or_default()
+/// The report, as `--json` shows it.
+fn report(mut inspection: Inspection, options: &Options) -> Value {
+    hide_arguments(&mut inspection, options);
+    serde_json::to_value(json::report(&inspection)).unwrap_or_default()
 }
 
-fn search(kept: &Kept<'_>, field: &str) -> Result<json::grounds::Grounds, Failure> {
-    let known = all(&kept.inspection());
+/// What was found, the directories that the report names, and whether the target was read whole.
+type Found = (json::grounds::Grounds, BTreeSet<String>, bool);
+
+fn search(kept: &Kept<'_>, field: &str, options: &Options) -> Result<Found, Failure> {
+    let inspection = kept.inspection();
+    let is_complete = inspection.complete();
+    let document = report(inspection, options);
+    let known = fields::of(&document);
     let name = match fields::named(&known, field) {
         Named::One(name) => name,
         Named::Several(names) => {
@@ -71,11 +86,12 @@ fn search(kept: &Kept<'_>, field: &str) -> Result<json::grounds::Grounds, Failur
     };
     let progress = Progress::of(&format!("looking for what {name} rests on"));
     let began = Instant::now();
-    let goes_on = |looks: usize| {
+    let continues = |looks: usize| {
         progress.at(|| format!("{looks} looks"));
         began.elapsed() < LONGEST
     };
-    let found = kept.grounds(|inspection| of(&all(inspection)), &goes_on);
+    let found = kept.grounds(|inspection| of(&fields::of(&report(inspection, options))), &continues);
     drop(progress);
-    Ok(json::grounds::grounds(kept, &name, of(&known), &found))
+    let directories = if options.redact { redact::directories_of(&document) } else { BTreeSet::new() };
+    Ok((json::grounds::grounds(kept, &name, of(&known), &found, !options.redact), directories, is_complete))
 }

@@ -159,11 +159,7 @@ impl<'a> Inspecting<'a> {
         };
         drop(progress);
         let mut inspection = inspection.map_err(|error| inputs::not_opened(target, error))?;
-        if !self.options.arguments {
-            // Arguments may be confidential, and no view but JSON shows them.
-            let process = &mut inspection.process;
-            process.command = process.command.take().map(|command| without_arguments(&command, process.exe.as_deref()));
-        }
+        hide_arguments(&mut inspection, self.options);
         if self.options.redact
             && let Ok(report) = serde_json::to_value(json::report(&inspection))
             && let Ok(mut directories) = self.directories.lock()
@@ -171,6 +167,15 @@ impl<'a> Inspecting<'a> {
             directories.extend(redact::directories_of(&report));
         }
         Ok(inspection)
+    }
+}
+
+/// Takes the arguments of the process out of an inspection, unless they are wanted. They may be confidential, and no view but JSON shows
+/// them.
+pub fn hide_arguments(inspection: &mut Inspection, options: &Options) {
+    if !options.arguments {
+        let process = &mut inspection.process;
+        process.command = process.command.take().map(|command| without_arguments(&command, process.exe.as_deref()));
     }
 }
 

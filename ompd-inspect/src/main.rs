@@ -80,6 +80,9 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
         Some(Command::History(args)) if args.target.is_empty() => wrong_usage(command, NO_TARGET),
         Some(Command::History(args)) => return history(cli, args, color),
         Some(Command::Doctor(args::DoctorArgs { why: Some(field), target })) => match &target.targets[..] {
+            _ if options.children || options.name.is_some() || options.user || options.fail_on.is_some() => {
+                wrong_usage(command, "--why needs one process id or core file, and gives no verdict");
+            }
             [target] if !target.is_empty() => return grounds::why(field, target, options, color),
             _ => wrong_usage(command, "--why needs one process id or core file"),
         },

@@ -25,7 +25,7 @@ static void begun(void) {
 
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "";
-    region(4);
+    region(strcmp(how, "exec") ? 4 : 16);
     if (argc < 3)
         begun();
     if (!strcmp(how, "fork"))

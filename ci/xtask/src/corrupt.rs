@@ -25,6 +25,7 @@ use tempfile::TempDir;
 use test_programs::{Env, Launch, Opt, Random, Runtime, Toolchain, build, kept_cores};
 
 use crate::bench::run_command;
+use crate::ended::DOCUMENTED;
 use change::Change;
 use rests::Rests;
 use stretches::{Sort, Stretch};
@@ -48,7 +49,7 @@ pub struct Arguments {
     #[arg(long)]
     only: Option<String>,
     /// How many runs there are at a time.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     jobs: usize,
 }
 
@@ -64,9 +65,7 @@ const PROGRAMS: [(Runtime, Toolchain, &str); 5] = [
 const SECONDS: u64 = 5;
 const MEMORY: u64 = 500 << 20;
 /// What `timeout` makes of a run that it had to end, by wait(2): it sends itself the same signal.
-const ENDED: i32 = 9;
-/// The exit statuses of a look, by docs/guide/scripts.md.
-const DOCUMENTED: [i32; 3] = [0, 1, 2];
+const KILLED: i32 = 9;
 
 /// A core with all files that were mapped.
 struct Subject {
@@ -144,9 +143,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         for ((sort, _), outcome) in subject.stretches.iter().zip(by_sort) {
             println!("{}", row(&subject.title, sort.words(), &outcome));
+            outcome.findings.iter().for_each(|finding| eprintln!("{finding}"));
             whole.add(outcome);
         }
     }
+    ensure!(whole.runs > 0, "there is no such core");
     println!("{}", row("all", "", &whole));
     for finding in &whole.findings {
         println!("- {finding}");
@@ -336,7 +337,7 @@ impl<'a> Worker<'a> {
             find(format!("{} MiB of memory", cost.peak >> 20));
         }
         let code = status >> 8;
-        if status & 0x7f == ENDED {
+        if status & 0x7f == KILLED {
             find(format!("it does not end in {SECONDS} s"));
             return Ok(());
         }

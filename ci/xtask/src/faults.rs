@@ -16,6 +16,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
 
+use crate::ended::{DOCUMENTED, ENDED, PANICKED, left};
 use compare::{contradictions, losses};
 
 /// What to disturb.
@@ -66,12 +67,6 @@ const HANGS: [(Runtime, Toolchain, &str); 2] = [
 const PATIENCE: &str = "60";
 /// A call that Rust's runtime makes twice before `main`, and the dynamic linker does not.
 const FIRST: &str = "sigaltstack";
-/// What `timeout` exits with when it had to end the program.
-const ENDED: i32 = 124;
-/// What a program exits with after a panic.
-const PANICKED: i32 = 101;
-/// The exit statuses of a look, by docs/guide/scripts.md.
-const DOCUMENTED: [i32; 3] = [0, 1, 2];
 
 /// Something to look at.
 struct Subject {
@@ -264,20 +259,6 @@ fn judge(output: &Output, expected: &Value, pid: Option<i32>, what: &str, outcom
         }
     }
     Ok(())
-}
-
-/// What the tool has left at the process: threads that are stopped or traced.
-fn left(pid: i32) -> Result<Vec<String>> {
-    let mut trouble = Vec::new();
-    for task in fs::read_dir(format!("/proc/{pid}/task")).context("the process has gone")? {
-        let status = fs::read_to_string(task?.path().join("status"))?;
-        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
-        if field("TracerPid:") != "0" || field("State:").starts_with(['t', 'T']) {
-            let (state, tracer) = (field("State:"), field("TracerPid:"));
-            trouble.push(format!("thread {} is left as {state}, traced by {tracer}", field("Pid:")));
-        }
-    }
-    Ok(trouble)
 }
 
 #[cfg(test)]

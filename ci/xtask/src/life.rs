@@ -14,6 +14,8 @@ use std::process::{Command, Output, Stdio};
 use anyhow::{Context, Result, ensure};
 use test_programs::Random;
 
+use crate::ended::{ENDED, PANICKED};
+
 /// What to try.
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -36,10 +38,6 @@ pub struct Arguments {
 
 /// After so many seconds a look counts as one that does not end.
 const PATIENCE: &str = "60";
-/// What `timeout` exits with when it had to end the program.
-const ENDED: i32 = 124;
-/// What a program exits with after a panic.
-const PANICKED: i32 = 101;
 
 /// What came of a part.
 struct Row {
@@ -62,6 +60,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let (mut looks, mut findings) = (0, Vec::new());
     let mut show = |row: Row| {
         println!("| {} | {} | {} | {} |", row.what, row.looks, row.result, row.findings.len());
+        // At once: what comes next may fail because of it.
+        row.findings.iter().for_each(|finding| eprintln!("{}: {finding}", row.what));
         looks += row.looks;
         findings.extend(row.findings.into_iter().map(|finding| format!("{}: {finding}", row.what)));
     };
@@ -113,23 +113,4 @@ fn fault(output: &Output) -> Option<String> {
         Some(PANICKED) => Some(format!("a panic: {}", said.trim())),
         _ => Some(format!("{}, without a report or a reason: {}", output.status, said.trim())),
     }
-}
-
-/// What a look has left at a process: threads that are stopped or traced. A process or thread that has ended is let go.
-fn left(pid: i32) -> Vec<String> {
-    let mut trouble = Vec::new();
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return trouble };
-    for task in tasks.flatten() {
-        let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
-        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
-        if field("TracerPid:") != "0" || field("State:").starts_with(['t', 'T']) {
-            trouble.push(format!(
-                "thread {} is left as {}, traced by {}",
-                field("Pid:"),
-                field("State:"),
-                field("TracerPid:")
-            ));
-        }
-    }
-    trouble
 }

@@ -8,6 +8,7 @@ mod compare_builds;
 mod corrupt;
 mod coverage;
 mod debuggers;
+mod ended;
 mod faults;
 #[cfg(test)]
 mod house;

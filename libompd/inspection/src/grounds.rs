@@ -1,8 +1,7 @@
 //! What a value of a report rests on: the bytes and registers whose change changes the value or makes it unknown.
 //!
 //! Readers do not note what each value was read from. All bytes that a look reads are kept instead. The look is repeated on copies in
-//! which some bytes are changed. If the value differs, it rests on some of these bytes, and halving finds which. That is soon done, also
-//! where a verdict follows from a hundred values.
+//! which some bytes are changed. If the value differs, it rests on some of these bytes, and halving finds which.
 //!
 //! A change of many bytes may hide what a change of one of them would show: without its team a thread contradicts nobody. So each word
 //! is changed alone afterwards, the fields of runtimes first, as long as there is time.
@@ -18,20 +17,22 @@ use ompd_process::moment::{Instead, Keeping, Moment, Otherwise};
 use ompd_process::{Addr, OpenError, OpenOptions, Target, TargetExt as _, Thread};
 use ompd_runtime::noted::{Noted, noting};
 use ompd_runtime::{Runtime, discover_by};
-use ompd_stack::Cache;
+use ompd_stack::{Cache, Stacks};
 
 use crate::open::process_id;
-use crate::{Inspection, Wanted, inspect_held};
+use crate::{Inspection, Wanted, inspect_held, look};
 
 /// What a value rests on.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Grounds {
-    /// Addresses of bytes, in order. A change of any of them changes the value.
+    /// Addresses of bytes, in order. Some change of each range changes the value.
     pub bytes: Vec<Range<u64>>,
     /// Sets of redundant words. Only a change of all bytes of a set changes the value.
     pub together: Vec<Vec<Range<u64>>>,
     /// Threads (LWP) whose registers it needs.
     pub registers: Vec<i32>,
+    /// Threads of which this was not tried. The search ended before.
+    pub registers_left: usize,
     /// Addresses where some bytes matter. The search ended before it found which.
     pub undecided: Vec<Range<u64>>,
     /// How many words were read.
@@ -81,17 +82,50 @@ struct ReadOnce {
 }
 
 impl ReadOnce {
+    /// What of a target that stands still is read when it is opened, and then.
     fn of(target: &dyn Target, wanted: Wanted<'_>) -> ReadOnce {
+        let (runtimes, places, noted) = opened(target, wanted);
+        let first = first(target, &runtimes, &places);
+        ReadOnce::finish(target, wanted, runtimes, noted, first)
+    }
+
+    /// The rest, for which a process may run again.
+    fn finish(
+        target: &dyn Target,
+        wanted: Wanted<'_>,
+        runtimes: Vec<Box<dyn Runtime>>,
+        mut noted: Vec<Noted>,
+        (read, of_read, moment): (look::Read, Vec<Noted>, Moment),
+    ) -> ReadOnce {
         let cache = Cache::default();
         let keeping = Keeping::new(target);
-        let (runtimes, noted) = noting(|| {
-            let runtimes = discover_by(&keeping, wanted.layouts);
-            inspect_held(&keeping, &runtimes, wanted, &cache);
-            runtimes
-        });
-        ReadOnce { runtimes, moment: keeping.into_moment(), noted, cache }
+        let (_, of_rest) = noting(|| look::finish(&keeping, &runtimes, read, wanted, &cache));
+        noted.extend(of_read.into_iter().chain(of_rest));
+        noted.sort_by_key(|noted| noted.of.0.wrapping_add(noted.offset));
+        noted.dedup();
+        ReadOnce { runtimes, moment: moment.and(keeping.into_moment()), noted, cache }
     }
 }
+
+/// What the files of a target show.
+fn opened(target: &dyn Target, wanted: Wanted<'_>) -> (Vec<Box<dyn Runtime>>, look::Places, Vec<Noted>) {
+    let (runtimes, noted) = noting(|| discover_by(target, wanted.layouts));
+    (runtimes, look::Places::of(target), noted)
+}
+
+/// What has to be read while it stands still.
+fn first(
+    target: &dyn Target,
+    runtimes: &[Box<dyn Runtime>],
+    places: &look::Places,
+) -> (look::Read, Vec<Noted>, Moment) {
+    let keeping = Keeping::new(target);
+    let (read, noted) = noting(|| look::read(&keeping, runtimes, places, Stacks::capture(&keeping)));
+    (read, noted, keeping.into_moment())
+}
+
+/// A process is stopped at most so often.
+const STOPS: usize = 4;
 
 /// Fields whose bytes all count are shown as one. No field of a runtime is wider.
 const WORD: u64 = 8;
@@ -167,14 +201,14 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// What `value` rests on. `goes_on` is told how often the search has looked, and ends it by `false`.
-    pub fn grounds<T: PartialEq>(&self, value: impl Fn(&Inspection) -> T, goes_on: &dyn Fn(usize) -> bool) -> Grounds {
-        let expected = value(&self.inspection());
+    /// What `value` rests on. `continues` is told how often the search has looked, and ends it by `false`.
+    pub fn grounds<T: PartialEq>(&self, value: impl Fn(Inspection) -> T, continues: &dyn Fn(usize) -> bool) -> Grounds {
+        let expected = value(self.inspection());
         let is_other = |changed: &[Range<u64>], instead: Instead, without: &[i32]| {
-            value(&self.otherwise(changed, instead, without)) != expected
+            value(self.otherwise(changed, instead, without)) != expected
         };
         let moment = &self.read.moment;
-        let mut search = Search { moment, is_other: &is_other, goes_on, found: Grounds::default() };
+        let mut search = Search { moment, is_other: &is_other, continues, found: Grounds::default() };
         search.registers();
         search.any(moment.ranges());
         search.alone(&|word| self.field(word).is_some());
@@ -197,9 +231,20 @@ pub fn of_named<T>(
         return Ok(then(&Kept::of(&Core::open(Path::new(target), options)?, wanted)));
     };
     let mut live = Live::open(pid?, options)?;
-    live.stop()?;
-    let read = ReadOnce::of(&live, wanted);
-    live.resume();
+    // Files are read before the stop, and names are looked up after it.
+    let (runtimes, places, noted) = opened(&live, wanted);
+    let mut stopped = 0;
+    let read = loop {
+        live.stop()?;
+        stopped += 1;
+        let read = first(&live, &runtimes, &places);
+        live.resume();
+        // A thread that was left asleep, and woke, may have changed what was read.
+        if live.woken().is_empty() || stopped == STOPS {
+            break read;
+        }
+    };
+    let read = ReadOnce::finish(&live, wanted, runtimes, noted, read);
     Ok(then(&Kept { target: &live, read, wanted }))
 }
 
@@ -209,7 +254,7 @@ type IsOther<'a> = &'a dyn Fn(&[Range<u64>], Instead, &[i32]) -> bool;
 struct Search<'a> {
     moment: &'a Moment,
     is_other: IsOther<'a>,
-    goes_on: &'a dyn Fn(usize) -> bool,
+    continues: &'a dyn Fn(usize) -> bool,
     found: Grounds,
 }
 
@@ -217,6 +262,10 @@ impl Search<'_> {
     fn registers(&mut self) {
         let threads = self.moment.threads().iter().filter(|thread| thread.registers.is_ok());
         for lwp in threads.map(|thread| thread.lwp) {
+            if self.is_over() {
+                self.found.registers_left += 1;
+                continue;
+            }
             self.count();
             if (self.is_other)(&[], Instead::Zero, &[lwp]) {
                 self.found.registers.push(lwp);
@@ -229,7 +278,7 @@ impl Search<'_> {
     }
 
     fn is_over(&self) -> bool {
-        !(self.goes_on)(self.found.looks)
+        !(self.continues)(self.found.looks)
     }
 
     /// Changes each word alone that is not known to matter, those first of which `is_first` says so.
@@ -245,6 +294,7 @@ impl Search<'_> {
                 }
                 self.any(vec![word]);
             }
+            // One that is known to matter was alone when that was found.
             self.found.alone += 1;
         }
     }
@@ -295,12 +345,17 @@ impl Search<'_> {
         }
         let (first, second) = halves(&ranges);
         match (self.counts(&first), self.counts(&second)) {
-            // Of a word that is compared with zero no part matters by itself.
+            // No part of a word that is compared with zero matters alone.
             (true, true) | (false, false) if size <= WORD && ranges.len() == 1 => self.found.bytes.extend(ranges),
             (false, false) => {
                 let mut set = self.least(&[], false, ranges);
                 set.sort_unstable_by_key(|range| range.start);
-                self.found.together.push(joined(set));
+                // A set that could not be made smaller in time is no smallest one.
+                if self.is_over() {
+                    self.found.undecided.extend(set);
+                } else {
+                    self.found.together.push(in_words(set));
+                }
             }
             (one, other) => {
                 if one {
@@ -316,10 +371,13 @@ impl Search<'_> {
     /// A smallest part of `ranges` whose change, together with that of `also`, changes the value (QuickXplain, Junker 2004). `is_new`:
     /// `also` has grown since it was known not to be enough.
     fn least(&mut self, also: &[Range<u64>], is_new: bool, ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+        if self.is_over() {
+            return ranges;
+        }
         if is_new && self.counts(also) {
             return Vec::new();
         }
-        if length(&ranges) == 1 || ranges.len() == 1 && length(&ranges) <= WORD || self.is_over() {
+        if length(&ranges) == 1 || ranges.len() == 1 && length(&ranges) <= WORD {
             return ranges;
         }
         let (first, second) = halves(&ranges);
@@ -332,9 +390,9 @@ impl Search<'_> {
 
 /// The words, and parts of words, that make a range.
 fn words_of(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    let starts =
-        std::iter::once(range.start).chain((range.start / WORD + 1..range.end.div_ceil(WORD)).map(|word| word * WORD));
-    starts.map(move |start| start..((start / WORD + 1) * WORD).min(range.end))
+    let next = move |start: u64| (start / WORD * WORD).saturating_add(WORD).min(range.end);
+    let first = (range.start < range.end).then(|| range.start..next(range.start));
+    std::iter::successors(first, move |word| (word.end < range.end).then(|| word.end..next(word.end)))
 }
 
 /// The words that these ranges touch, by their numbers.
@@ -435,8 +493,9 @@ mod tests {
             let otherwise = Otherwise::new(&target, &moment, changed, instead, without);
             value(&otherwise.read_vec(Addr(BEGIN), 256).expect("the memory")) != expected
         };
-        let goes_on = |looks: usize| looks < most;
-        let mut search = Search { moment: &moment, is_other: &is_other, goes_on: &goes_on, found: Grounds::default() };
+        let continues = |looks: usize| looks < most;
+        let mut search =
+            Search { moment: &moment, is_other: &is_other, continues: &continues, found: Grounds::default() };
         search.any(moment.ranges());
         search.alone(&|_| false);
         search.into_found()
@@ -451,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_that_matters_is_found_and_no_other() {
+    fn words_that_matter_are_found_and_no_others() {
         assert_eq!(found(10_000, |_| 5).bytes, []);
         assert_eq!(found(10_000, |bytes| word(bytes, 64)).bytes, ranges(&[(64, 72)]));
         let several = |bytes: &[u8]| u64::from(bytes[3]) + word(bytes, 120).wrapping_mul(3) + u64::from(bytes[255]);
@@ -478,7 +537,8 @@ mod tests {
         let grounds = found(10_000, |bytes| word(bytes, 64));
         assert_eq!((grounds.words, grounds.alone), (32, 32));
         assert_eq!(words_of(3..17).collect::<Vec<_>>(), [3..8, 8..16, 16..17]);
-        assert_eq!(words_of(8..16).count(), 1);
+        assert_eq!((words_of(8..16).count(), words_of(8..8).count()), (1, 0));
+        assert_eq!(words_of(u64::MAX - 3..u64::MAX).count(), 1);
     }
 
     #[test]

@@ -29,18 +29,24 @@ impl<'a> Keeping<'a> {
 
     /// What was read. All of it is of one moment if the target stood still.
     pub fn into_moment(self) -> Moment {
-        let mut pieces: Vec<(u64, Vec<u8>)> = Vec::new();
-        for (start, bytes) in self.kept.into_inner() {
-            match pieces.last_mut() {
-                Some((before, held)) if start - *before <= held.len() as u64 => {
-                    let known = (*before + held.len() as u64 - start) as usize;
-                    held.extend(bytes.get(known..).unwrap_or_default());
-                }
-                _ => pieces.push((start, bytes)),
-            }
-        }
+        let pieces = joined(self.kept.into_inner());
         Moment { pieces, failed: self.failed.into_inner(), threads: self.target.threads().to_vec() }
     }
+}
+
+/// The same bytes, of which those that overlap or touch are one piece.
+fn joined(kept: BTreeMap<u64, Vec<u8>>) -> Vec<(u64, Vec<u8>)> {
+    let mut pieces: Vec<(u64, Vec<u8>)> = Vec::new();
+    for (start, bytes) in kept {
+        match pieces.last_mut() {
+            Some((before, held)) if start - *before <= held.len() as u64 => {
+                let known = (*before + held.len() as u64 - start) as usize;
+                held.extend(bytes.get(known..).unwrap_or_default());
+            }
+            _ => pieces.push((start, bytes)),
+        }
+    }
+    pieces
 }
 
 impl fmt::Debug for Keeping<'_> {
@@ -116,6 +122,21 @@ pub struct Moment {
 }
 
 impl Moment {
+    /// With what was read later of the same moment.
+    #[must_use]
+    pub fn and(self, later: Moment) -> Moment {
+        let mut kept: BTreeMap<u64, Vec<u8>> = self.pieces.into_iter().collect();
+        for (start, bytes) in later.pieces {
+            let held = kept.entry(start).or_default();
+            if held.len() < bytes.len() {
+                *held = bytes;
+            }
+        }
+        let mut failed = self.failed;
+        failed.extend(later.failed);
+        Moment { pieces: joined(kept), failed, threads: self.threads }
+    }
+
     /// Where what was read lies, in order.
     pub fn ranges(&self) -> Vec<Range<u64>> {
         self.pieces.iter().map(|(start, bytes)| *start..*start + bytes.len() as u64).collect()

@@ -1,4 +1,4 @@
-//! Which fields of which structs are read, for whoever wants to know it of a look.
+//! Which fields of which structs a look reads.
 
 use std::cell::{Cell, RefCell};
 
@@ -22,10 +22,10 @@ thread_local! {
     static NOTED: RefCell<Vec<Noted>> = const { RefCell::new(Vec::new()) };
 }
 
-/// More than a process can have in what is shown of it.
+/// So many reads are noted. Fields beyond have no name in what is shown.
 const MOST: usize = 1 << 20;
 
-/// Does something, and tells which fields were read meanwhile, each once, in the order of their addresses.
+/// Calls `what`, and returns its result and the fields that it read. Each is listed once, in the order of addresses.
 pub fn noting<T>(what: impl FnOnce() -> T) -> (T, Vec<Noted>) {
     NOTED.with_borrow_mut(Vec::clear);
     WANTED.set(true);

@@ -251,7 +251,7 @@ pub struct DoctorArgs {
     pub target: TargetArg,
     /// Show which bytes a value rests on: answer.word, threads.4711.wait.
     ///
-    /// FIELD is the name of the value in JSON, or enough of its parts. A change of any of the bytes changes the value or makes it
+    /// FIELD is the name of the value in JSON, or enough of its parts. Some change of each of the bytes changes the value or makes it
     /// unknown. The process is stopped once, and copies of what was read are looked at many times.
     #[arg(long, value_name = "FIELD")]
     pub why: Option<String>,

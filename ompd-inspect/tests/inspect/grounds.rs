@@ -27,7 +27,8 @@ fn hex(text: &Value) -> u64 {
 /// What a value rests on.
 fn why(field: &str, target: &str) -> (Value, Vec<Bytes>) {
     let (out, err, status) = texts(&bounded(command().args(["doctor", "--json", "--why", field, target])));
-    assert_eq!((status, err.as_str()), (0, ""), "{field}: {out}");
+    // On a busy machine there may be no time to change each word alone.
+    assert!(status < 2 && err.is_empty(), "{field}: {out}{err}");
     let document: Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(Schema::of("grounds").faults(&document), [""; 0]);
     let bytes = document["bytes"].as_array().expect("bytes").iter().map(|bytes| Bytes {
@@ -43,14 +44,14 @@ fn values(target: &str) -> Fields {
     fields::of(&common::json(&[target]).0)
 }
 
-/// Flips the bytes at an address in a core, for as long as `then` takes.
-fn with_flipped<T>(core: &Path, of: &Bytes, then: impl FnOnce() -> T) -> T {
+/// Changes the bytes at an address in a core, for as long as `then` takes.
+fn with_changed<T>(core: &Path, of: &Bytes, change: impl Fn(u8) -> u8, then: impl FnOnce() -> T) -> T {
     let (at, _) = Segments::of(core).expect("a core").find(of.address).expect("memory in the core");
     let file = File::options().read(true).write(true).open(core).expect("the core");
     let mut before = vec![0; of.size as usize];
     file.read_exact_at(&mut before, at).expect("it is read");
-    let flipped: Vec<u8> = before.iter().map(|byte| !byte).collect();
-    file.write_all_at(&flipped, at).expect("it is written");
+    let changed: Vec<u8> = before.iter().map(|byte| change(*byte)).collect();
+    file.write_all_at(&changed, at).expect("it is written");
     let result = then();
     file.write_all_at(&before, at).expect("it is written");
     result
@@ -102,7 +103,7 @@ fn value_rests_on_its_field_and_not_on_that_of_another_thread() {
         let own: BTreeSet<&Bytes> = of_one.iter().filter(|bytes| !of_other.contains(bytes)).collect();
         assert!(own.iter().any(|bytes| bytes.field == field), "{what}: {of_one:#?} {of_other:#?}");
         for bytes in own {
-            let changed = with_flipped(&core, bytes, || values(target));
+            let changed = with_changed(&core, bytes, |byte| !byte, || values(target));
             assert_eq!(changed.get(&other), known.get(&other), "{what}: {bytes:?}");
             if bytes.field == field {
                 assert_ne!(changed.get(&one), known.get(&one), "{what}: {bytes:?}");
@@ -117,7 +118,7 @@ fn value_rests_on_its_field_and_not_on_that_of_another_thread() {
     }
 }
 
-/// Each byte that a verdict rests on takes it away when it is changed.
+/// Some change of all that a verdict rests on takes it away.
 #[test]
 fn verdict_is_another_one_without_any_byte_it_rests_on() {
     for (toolchain, runtime) in one_of_each_family() {
@@ -131,13 +132,15 @@ fn verdict_is_another_one_without_any_byte_it_rests_on() {
         let target = core.to_str().expect("a plain path");
         let (document, bytes) = why("answer.word", target);
         assert_eq!(document["values"]["answer.word"], "DEADLOCK", "{what}");
-        assert!(!bytes.is_empty() && document["not_searched"] == 0, "{what}: {document}");
-        // One way of changing them is enough for most.
-        let is_other = |bytes: &&Bytes| {
-            with_flipped(&core, bytes, || values(target)).get("answer.word").and_then(Value::as_str) != Some("DEADLOCK")
-        };
-        let changing = bytes.iter().filter(is_other).count();
-        assert!(changing * 2 > bytes.len(), "{what}: {changing} of {bytes:#?}");
+        assert!(!bytes.is_empty(), "{what}: {document}");
+        for bytes in &bytes {
+            let changes: [fn(u8) -> u8; 4] = [|byte| !byte, |_| 0, |byte| byte ^ 0x55, |byte| byte.wrapping_add(1)];
+            let is_other = |change: &fn(u8) -> u8| {
+                let word = with_changed(&core, bytes, change, || values(target)).remove("answer.word");
+                word != Some("DEADLOCK".into())
+            };
+            assert!(changes.iter().any(is_other), "{what}: {bytes:?}");
+        }
     }
 }
 
@@ -156,7 +159,10 @@ fn value_is_named_by_enough_of_its_parts() {
     refused("weather", &["no value is called weather", "answer.word"]);
     let (_, err, status) = texts(&common::run(&["doctor", "--why", "answer", &pid, &pid]));
     assert!(status == 2 && err.contains("--why needs one process id or core file"), "{err}");
-    let (out, err, status) = texts(&common::run(&["doctor", "--why", "answer.word", &pid]));
-    assert_eq!((status, err.as_str()), (0, ""));
-    assert!(out.starts_with("answer.word: DEADLOCK\n\nIt rests on these bytes."), "{out}");
+    let (_, err, status) = texts(&common::run(&["doctor", "--why", "answer", "--pause", "never", &pid]));
+    assert!(status == 2 && err.contains("leave out --pause never"), "{err}");
+    // Of the search no more than its form matters here.
+    let (out, err, status) = texts(&common::run(&["doctor", "--why", "process.command", "--redact", &pid]));
+    assert!(status < 2 && err.is_empty(), "{out}{err}");
+    assert!(out.starts_with("process.command: ") && !out.contains("/test-programs/out/"), "{out}");
 }

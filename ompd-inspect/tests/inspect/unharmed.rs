@@ -4,7 +4,7 @@
 use crate::common;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
 
@@ -422,4 +422,23 @@ fn doctor_counts_files_of_killed_processes() {
     let without = left();
     assert!(with >= FILES && without < with, "{with} with {FILES} files more, {without} without");
     running.release().expect("the program goes on");
+}
+
+/// A thread that executes another program waits in the kernel for the end of all others to be collected, and holds a lock that a look
+/// waits for. Both would wait for ever.
+#[test]
+fn a_process_that_executes_itself_is_not_held() {
+    const LOOKS: usize = 300;
+    let program = build("changing", Toolchain::Gcc, Opt::O2, &[]).expect("changing");
+    let mut process = Launch::new(&program, Runtime::Libgomp, Env::Stock).argument("exec").spawn().expect("it starts");
+    let mut line = String::new();
+    process.stdout.read_line(&mut line).expect("a line");
+    assert_eq!(line, "begun\n");
+    let pid = process.child.id().to_string();
+    for _ in 0..LOOKS {
+        let (out, err, status) = texts(&bounded(command().args(["--pause", "brief", "--samples", "1", &pid])));
+        assert!(status < 2 || !err.is_empty(), "{out}");
+    }
+    process.child.kill().expect("it works");
+    process.child.wait().expect("its end");
 }

@@ -6,7 +6,8 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build};
 
-use super::{Row, fault, left, look};
+use super::{Row, fault, look};
+use crate::ended::left;
 
 /// What is to come of a look.
 #[derive(Clone, Copy)]
@@ -96,7 +97,7 @@ fn one(what: &str, before: &[&str], inspect: &Path, pause: &str, pid: i32, expec
     if !is_right {
         findings.push(format!("{}: {} {}", output.status, first(&text), said.trim()));
     }
-    findings.extend(left(pid));
+    findings.extend(left(pid)?);
     let result = if has_report { first(&text) } else { first(said.trim()) };
     Ok(Row { what: what.to_owned(), looks: 1, result, findings })
 }
@@ -113,7 +114,7 @@ fn traced(inspect: &Path, hang: &Running, what: &str, tracer: &[&str]) -> Result
         let output = command.output().context("gdb")?;
         let text = String::from_utf8_lossy(&output.stdout);
         let answer = text.lines().find(|line| line.starts_with("SUSPECT") || line.starts_with("DEADLOCK"));
-        let findings = if answer.is_none() { vec![format!("no verdict: {text}")] } else { left(hang.pid) };
+        let findings = if answer.is_none() { vec![format!("no verdict: {text}")] } else { left(hang.pid)? };
         return Ok(row(answer.unwrap_or_default().to_owned(), findings));
     }
     let mut tracer = command.stderr(std::process::Stdio::null()).spawn().context("strace")?;
@@ -128,7 +129,7 @@ fn traced(inspect: &Path, hang: &Running, what: &str, tracer: &[&str]) -> Result
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(i32::try_from(tracer.id())?), nix::sys::signal::Signal::SIGINT)?;
     tracer.wait()?;
     let mut findings: Vec<String> = fault(&output).into_iter().collect();
-    findings.extend(left(hang.pid));
+    findings.extend(left(hang.pid)?);
     let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let result = text.lines().chain(said.lines()).next().unwrap_or_default().to_owned();
     Ok(row(result, findings))

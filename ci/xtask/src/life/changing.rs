@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use test_programs::{Env, Launch, Opt, Process, Random, Runtime, Toolchain, build};
 
-use super::{Row, fault, left, look};
+use super::{Row, fault, look};
+use crate::ended::left;
 
 /// How they change.
 pub(super) const HOW: [&str; 4] = ["fork", "exec", "exit", "threads"];
@@ -48,7 +49,8 @@ pub(super) fn looks(inspect: &Path, how: &str, count: usize, random: &mut Random
         if text.starts_with("DEADLOCK") {
             findings.push(format!("a false verdict: {}", text.lines().next().unwrap_or_default()));
         }
-        findings.extend(left(i32::try_from(process.child.id())?));
+        // It may have ended.
+        findings.extend(left(i32::try_from(process.child.id())?).unwrap_or_default());
         if how != "exit" && process.child.try_wait()?.is_some() {
             findings.push("it has ended".to_owned());
             process = start(how)?;

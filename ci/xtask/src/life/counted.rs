@@ -12,12 +12,13 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use test_programs::{Env, Launch, Opt, Process, Random, Runtime, Toolchain, build};
 
-use super::{Row, fault, left, look};
+use super::{Row, fault, look};
+use crate::ended::{PANICKED, left};
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Looks are ended within this time, which is longer than they take.
-const LONGEST: Duration = Duration::from_millis(40);
+/// Looks are ended within this time, which is about what they take.
+const LONGEST: Duration = Duration::from_millis(12);
 /// How many look at once.
 const AT_ONCE: usize = 30;
 
@@ -86,7 +87,7 @@ pub(super) fn looks(inspect: &Path, count: usize) -> Result<Row> {
         if !output.status.success() {
             findings.push(format!("look {number}: {}", String::from_utf8_lossy(&output.stderr).trim()));
         }
-        findings.extend(left(counted.pid));
+        findings.extend(left(counted.pid)?);
     }
     let (during, took) = (counted.ask()?, began.elapsed());
     counted.end()?;
@@ -133,13 +134,16 @@ pub(super) fn ended(inspect: &Path, how: &str, count: usize, random: &mut Random
             }
         }
         let output = finish(child)?;
-        if output.status.code() == Some(101) || String::from_utf8_lossy(&output.stderr).contains("panicked") {
+        if output.status.code() == Some(PANICKED) || String::from_utf8_lossy(&output.stderr).contains("panicked") {
             findings.push(format!("look {number}: {}", String::from_utf8_lossy(&output.stderr).trim()));
         }
         if how == "a full disk" && output.status.code() == Some(0) {
             findings.push(format!("look {number}: no error, and nothing was written"));
         }
-        findings.extend(left(counted.pid));
+        findings.extend(left(counted.pid)?);
+        if !findings.is_empty() {
+            break;
+        }
         // It works on: it answers.
         counted.ask()?;
     }
@@ -175,7 +179,7 @@ pub(super) fn at_once(inspect: &Path) -> Result<Row> {
                 false => findings.push(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
             }
         }
-        findings.extend(left(counted.pid));
+        findings.extend(left(counted.pid)?);
         counted.ask()?;
     }
     counted.end()?;

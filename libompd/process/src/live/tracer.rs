@@ -7,7 +7,8 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 use std::{io, ptr};
@@ -129,15 +130,22 @@ impl Tracer {
     pub fn stop(wanted: Wanted) -> Result<(Tracer, Vec<Caught>), StopError> {
         let (ready, outcome) = channel();
         let (release, released) = channel();
+        let seized = Arc::new(Mutex::new(Vec::new()));
+        let own = Arc::clone(&seized);
         let thread = std::thread::Builder::new()
             .name("tracer".into())
-            .spawn(move || trace(&wanted, &ready, &released))
+            .spawn(move || trace(&wanted, own, &ready, &released))
             .map_err(|e| StopError::Io("starting the tracing thread", e))?;
         let tracer = Tracer { release: Some(release), thread: Some(thread) };
         // An error arrives when the tracing thread has already let go; dropping `tracer` waits for its end.
-        match outcome.recv() {
-            Ok(caught) => Ok((tracer, caught?)),
-            Err(_) => Err(StopError::Io("tracing", io::Error::other("the tracing thread ended early"))),
+        loop {
+            match outcome.recv_timeout(STUCK) {
+                Ok(caught) => return Ok((tracer, caught?)),
+                Err(RecvTimeoutError::Timeout) => collect_ended(&seized),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(StopError::Io("tracing", io::Error::other("the tracing thread ended early")));
+                }
+            }
         }
     }
 
@@ -158,12 +166,43 @@ impl Drop for Tracer {
     }
 }
 
-fn trace(wanted: &Wanted, ready: &Sender<Result<Vec<Caught>, StopError>>, released: &Receiver<()>) -> Resumed {
+/// A stop that takes longer may be stuck in the kernel.
+const STUCK: Duration = Duration::from_millis(20);
+
+/// Collects those of these threads that have ended.
+///
+/// A thread that executes another program waits in the kernel until the end of all others was collected, and holds a lock that
+/// `PTRACE_SEIZE` needs (`cred_guard_mutex`, fs/exec.c, kernel/ptrace.c). The tracing thread then cannot collect them. Any thread of
+/// its process may.
+fn collect_ended(seized: &Mutex<Vec<i32>>) {
+    let seized = seized.lock().unwrap_or_else(PoisonError::into_inner);
+    for id in seized.iter().filter_map(|tid| libc::id_t::try_from(*tid).ok()) {
+        let look = |options: libc::c_int| {
+            // SAFETY: a `siginfo_t` is numbers and unions of numbers, of which zeros are valid values.
+            let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+            let options = libc::WEXITED | libc::WNOHANG | libc::__WALL | options;
+            // SAFETY: `info` is a valid place for the result and nothing else is written.
+            let done = unsafe { libc::waitid(libc::P_PID, id, &mut info, options) };
+            (done == 0).then_some(info.si_code)
+        };
+        // Stops of traced threads are shown as well. They are left for the tracing thread.
+        if matches!(look(libc::WNOWAIT), Some(libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED)) {
+            look(0);
+        }
+    }
+}
+
+fn trace(
+    wanted: &Wanted,
+    seized: Arc<Mutex<Vec<i32>>>,
+    ready: &Sender<Result<Vec<Caught>, StopError>>,
+    released: &Receiver<()>,
+) -> Resumed {
     // SAFETY: takes plain numbers. Timers of this thread may by default be 50 microseconds late; more than a look takes.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
     let child = wanted.process.stat().ok().filter(|stat| u32::try_from(stat.ppid) == Ok(std::process::id()));
     let child = child.map(|_| wanted.process.pid);
-    let mut held = Held { tasks: Vec::new(), sleepers: Vec::new(), since: None, child };
+    let mut held = Held { tasks: Vec::new(), sleepers: Vec::new(), since: None, child, seized };
     match held.catch_all(wanted) {
         Ok(()) => {
             let stopped = held.tasks.iter().map(|task| Caught::of(task, wanted));
@@ -208,6 +247,8 @@ struct Held {
     since: Option<Instant>,
     /// The first thread of a child of this process. Its end is left for the code that started it to collect.
     child: Option<i32>,
+    /// The threads that were seized, but for the first of such a child.
+    seized: Arc<Mutex<Vec<i32>>>,
 }
 
 /// What a look at a thread showed.
@@ -247,6 +288,9 @@ impl Held {
             let first = self.tasks.len();
             for tid in new {
                 if seize(process, tid)? {
+                    if self.child != Some(tid) {
+                        self.seized.lock().unwrap_or_else(PoisonError::into_inner).push(tid);
+                    }
                     self.tasks.push(Task { tid, stopped: false, asleep: false, signal: 0 });
                 }
             }

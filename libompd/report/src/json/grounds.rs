@@ -24,12 +24,14 @@ pub struct Grounds {
     pub field: String,
     /// The values of the group by their names.
     pub values: BTreeMap<String, Value>,
-    /// Bytes, in the order of their addresses. A change of any of them changes a value.
+    /// Bytes, in the order of their addresses. Some change of each entry changes a value.
     pub bytes: Vec<Bytes>,
     /// Sets of redundant bytes. Only a change of all bytes of a set changes a value. There may be more sets.
     pub together: Vec<Vec<Bytes>>,
     /// Threads (LWP) whose registers are needed.
     pub registers: Vec<i32>,
+    /// How many threads were not tried without their registers, because the search was ended.
+    pub registers_not_searched: usize,
     /// How many bytes were not searched because the search was ended. Some of them matter.
     pub not_searched: u64,
     /// How many words were read.
@@ -47,8 +49,9 @@ pub struct Bytes {
     pub address: String,
     /// How many there are.
     pub size: u64,
-    /// What was read there: two hexadecimal digits for each byte, in the order of addresses.
-    pub holds: String,
+    /// What was read there: two hexadecimal digits for each byte, in the order of addresses. Not with `--redact`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holds: Option<String>,
     /// The same as a number in the byte order of the target, if it has at most eight bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<String>,
@@ -59,16 +62,29 @@ pub struct Bytes {
     pub memory: String,
 }
 
-/// Makes the document.
-pub fn grounds(kept: &Kept<'_>, field: &str, values: BTreeMap<String, Value>, found: &grounds::Grounds) -> Grounds {
+impl Grounds {
+    /// Nothing was left out of the search.
+    pub fn is_complete(&self) -> bool {
+        self.not_searched == 0 && self.registers_not_searched == 0 && self.words_changed_alone == self.words
+    }
+}
+
+/// Makes the document. `with_content`: what was read of memory may be shown.
+pub fn grounds(
+    kept: &Kept<'_>,
+    field: &str,
+    values: BTreeMap<String, Value>,
+    found: &grounds::Grounds,
+    with_content: bool,
+) -> Grounds {
     let order = kept.target().arch().byte_order;
     let bytes = |range: &Range<u64>| {
         let held = kept.moment().bytes(range.clone()).unwrap_or_default();
         Bytes {
             address: hex(Addr(range.start)),
             size: range.end - range.start,
-            holds: held.iter().map(|byte| format!("{byte:02x}")).collect(),
-            number: (1..=8).contains(&held.len()).then(|| format!("{:#x}", order.uint(held))),
+            holds: with_content.then(|| held.iter().map(|byte| format!("{byte:02x}")).collect()),
+            number: (with_content && (1..=8).contains(&held.len())).then(|| format!("{:#x}", order.uint(held))),
             field: kept.field(range).map(|noted| noted.name),
             memory: words::memory(&kept.memory(range.start)),
         }
@@ -80,6 +96,7 @@ pub fn grounds(kept: &Kept<'_>, field: &str, values: BTreeMap<String, Value>, fo
         bytes: found.bytes.iter().map(bytes).collect(),
         together: found.together.iter().map(|set| set.iter().map(bytes).collect()).collect(),
         registers: found.registers.clone(),
+        registers_not_searched: found.registers_left,
         not_searched: found.undecided.iter().map(|range| range.end - range.start).sum(),
         words: found.words,
         words_changed_alone: found.alone,

@@ -19,7 +19,7 @@ pub fn render(grounds: &Grounds, width: Option<u16>) -> String {
         page.wrapped("", FAINT, &format!("and {more} more values"), 4);
     }
     page.blank();
-    if grounds.bytes.is_empty() && grounds.together.is_empty() && grounds.not_searched == 0 {
+    if grounds.bytes.is_empty() && grounds.together.is_empty() && grounds.is_complete() {
         let text = match grounds.registers[..] {
             [] => {
                 "It rests on no byte of memory and no register. It follows from files, or is the same for every process."
@@ -29,7 +29,7 @@ pub fn render(grounds: &Grounds, width: Option<u16>) -> String {
         page.wrapped("", anstyle::Style::new(), text, 0);
     }
     if !grounds.bytes.is_empty() {
-        let text = "It rests on these bytes. A change of any of them changes it or makes it unknown.";
+        let text = "It rests on these bytes. Some change of each changes it or makes it unknown.";
         page.wrapped("", anstyle::Style::new(), text, 0);
         table(&mut page, &grounds.bytes);
     }
@@ -54,6 +54,10 @@ pub fn render(grounds: &Grounds, width: Option<u16>) -> String {
         page.wrapped("", ALARM, &text, 0);
     }
     page.blank();
+    if grounds.registers_not_searched > 0 {
+        let threads = words::count(grounds.registers_not_searched, "thread");
+        page.wrapped("", ALARM, &format!("There was no time to leave out the registers of {threads}."), 0);
+    }
     if grounds.words_changed_alone < grounds.words {
         let (alone, all) = (grounds.words_changed_alone, grounds.words);
         let text = format!(
@@ -72,7 +76,7 @@ fn table(page: &mut Page, bytes: &[Bytes]) {
             bytes.field.unwrap_or("-").to_owned(),
             bytes.address.clone(),
             bytes.size.to_string(),
-            bytes.number.clone().unwrap_or_else(|| bytes.holds.clone()),
+            bytes.number.clone().or_else(|| bytes.holds.clone()).unwrap_or_default(),
             escape(&bytes.memory),
         ]
     };
