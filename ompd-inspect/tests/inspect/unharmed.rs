@@ -434,11 +434,21 @@ fn a_process_that_executes_itself_is_not_held() {
     let mut line = String::new();
     process.stdout.read_line(&mut line).expect("a line");
     assert_eq!(line, "begun\n");
-    let pid = process.child.id().to_string();
+    let mut child = Ended(process.child);
+    let pid = child.0.id().to_string();
     for _ in 0..LOOKS {
         let (out, err, status) = texts(&bounded(command().args(["--pause", "brief", "--samples", "1", &pid])));
         assert!(status < 2 || !err.is_empty(), "{out}");
     }
-    process.child.kill().expect("it works");
-    process.child.wait().expect("its end");
+    assert!(child.0.try_wait().expect("its state").is_none(), "it works");
+}
+
+/// A process that is ended, whatever comes of the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
