@@ -39,7 +39,7 @@ pub fn why(field: &str, target: &str, options: &Options, color: ColorChoice) -> 
     }
     let wanted = Wanted { samples: 1, ..inspecting.wanted() };
     let mut output = options.output()?;
-    let (found, directories, is_complete) = match inputs::open(target, inspecting.open())? {
+    let (found, directories) = match inputs::open(target, inspecting.open())? {
         Input::Named => of_named(target, inspecting.open(), wanted, |kept| search(kept, field, options))
             .map_err(|error| inputs::not_opened(target, error))?,
         Input::Core(core) => search(&Kept::of(&*core, wanted), field, options),
@@ -51,7 +51,7 @@ pub fn why(field: &str, target: &str, options: &Options, color: ColorChoice) -> 
         let text = text::grounds::render(&found, output.width());
         output.text(&text, color)?;
     }
-    Ok(if is_complete && found.is_complete() { COMPLETE } else { PARTIAL })
+    Ok(if found.is_complete() { COMPLETE } else { PARTIAL })
 }
 
 /// The report, as `--json` shows it.
@@ -60,12 +60,12 @@ fn report(mut inspection: Inspection, options: &Options) -> Value {
     serde_json::to_value(json::report(&inspection)).unwrap_or_default()
 }
 
-/// What was found, the directories that the report names, and whether the target was read whole.
-type Found = (json::grounds::Grounds, BTreeSet<String>, bool);
+/// What was found, and the directories that the report names.
+type Found = (json::grounds::Grounds, BTreeSet<String>);
 
 fn search(kept: &Kept<'_>, field: &str, options: &Options) -> Result<Found, Failure> {
     let inspection = kept.inspection();
-    let is_complete = inspection.complete();
+    let issues = inspection.all_issues().map(|issue| format!("{}: {}", issue.subject, issue.what)).collect();
     let document = report(inspection, options);
     let known = fields::of(&document);
     let name = match fields::named(&known, field) {
@@ -93,5 +93,5 @@ fn search(kept: &Kept<'_>, field: &str, options: &Options) -> Result<Found, Fail
     let found = kept.grounds(|inspection| of(&fields::of(&report(inspection, options))), &continues);
     drop(progress);
     let directories = if options.redact { redact::directories_of(&document) } else { BTreeSet::new() };
-    Ok((json::grounds::grounds(kept, &name, of(&known), &found, !options.redact), directories, is_complete))
+    Ok((json::grounds::grounds(kept, &name, of(&known), &found, issues, !options.redact), directories))
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use ompd_inspection::{Inspection, Wanted, inspect_held, is_in_program, is_outside};
 use ompd_process::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target, TargetExt};
@@ -329,15 +328,7 @@ impl Space {
 
     fn inspect(&mut self) -> Inspection {
         self.ask_all_registers();
-        let wanted = Wanted {
-            layouts: LayoutsFrom::default(),
-            locals: false,
-            verdicts: true,
-            samples: 1,
-            interval: Duration::ZERO,
-            turns: None,
-        };
-        inspect_held(&self.target, &self.runtimes, wanted, &self.cache)
+        inspect_held(&self.target, &self.runtimes, Wanted::of_held(LayoutsFrom::default()), &self.cache)
     }
 
     /// Asks for the registers of every thread, where the debugger has them.

@@ -14,7 +14,8 @@ use std::path::Path;
 use ompd_process::core::Core;
 use ompd_process::live::Live;
 use ompd_process::moment::{Instead, Keeping, Moment, Otherwise};
-use ompd_process::{Addr, OpenError, OpenOptions, Target, TargetExt as _, Thread};
+use ompd_process::{Addr, OpenError, OpenOptions, ReadFault, Target, TargetExt as _, Thread};
+use ompd_runtime::model::{Issue, Trouble};
 use ompd_runtime::noted::{Noted, noting};
 use ompd_runtime::{Runtime, discover_by};
 use ompd_stack::{Cache, Stacks};
@@ -70,6 +71,8 @@ const OF_THREAD: u64 = 0x900;
 pub struct Kept<'a> {
     target: &'a dyn Target,
     read: ReadOnce,
+    /// Why it may not be of one moment, or is not whole.
+    issues: Vec<Issue>,
     wanted: Wanted<'a>,
 }
 
@@ -141,7 +144,7 @@ impl fmt::Debug for Kept<'_> {
 impl<'a> Kept<'a> {
     /// Reads a target that stands still.
     pub fn of(target: &'a dyn Target, wanted: Wanted<'a>) -> Kept<'a> {
-        Kept { target, read: ReadOnce::of(target, wanted), wanted }
+        Kept { target, read: ReadOnce::of(target, wanted), issues: Vec::new(), wanted }
     }
 
     /// The inspection of what was read.
@@ -152,7 +155,9 @@ impl<'a> Kept<'a> {
     /// The inspection with changed bytes in `changed`, and without the registers of the threads `without` (LWP).
     pub fn otherwise(&self, changed: &[Range<u64>], instead: Instead, without: &[i32]) -> Inspection {
         let target = Otherwise::new(self.target, &self.read.moment, changed, instead, without);
-        inspect_held(&target, &self.read.runtimes, self.wanted, &self.read.cache)
+        let mut inspection = inspect_held(&target, &self.read.runtimes, self.wanted, &self.read.cache);
+        inspection.issues.extend(self.issues.iter().cloned());
+        inspection
     }
 
     /// All that was read.
@@ -244,8 +249,11 @@ pub fn of_named<T>(
             break read;
         }
     };
+    let woke = live.woken().iter().map(|lwp| Trouble::Woke { lwp: *lwp });
+    let late = live.was_cut_short().then(|| Trouble::Target { what: ReadFault::Late.to_string() });
+    let issues = woke.chain(late).map(|trouble| Issue::new("target", trouble)).collect();
     let read = ReadOnce::finish(&live, wanted, runtimes, noted, read);
-    Ok(then(&Kept { target: &live, read, wanted }))
+    Ok(then(&Kept { target: &live, read, issues, wanted }))
 }
 
 /// Whether a value is another one with these bytes changed in this way, and without the registers of these threads.

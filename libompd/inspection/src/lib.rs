@@ -150,6 +150,13 @@ pub struct Wanted<'a> {
     pub turns: Option<&'a Turns>,
 }
 
+impl<'a> Wanted<'a> {
+    /// All that a report shows of a target that stands still, but for variables.
+    pub fn of_held(layouts: LayoutsFrom<'a>) -> Wanted<'a> {
+        Wanted { layouts, locals: false, verdicts: true, samples: 1, interval: Duration::ZERO, turns: None }
+    }
+}
+
 /// Opens and reads the target: a number is a process, anything else a core file.
 ///
 /// # Errors

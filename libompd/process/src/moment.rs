@@ -30,7 +30,8 @@ impl<'a> Keeping<'a> {
     /// What was read. All of it is of one moment if the target stood still.
     pub fn into_moment(self) -> Moment {
         let pieces = joined(self.kept.into_inner());
-        Moment { pieces, failed: self.failed.into_inner(), threads: self.target.threads().to_vec() }
+        let is_late = self.target.is_late();
+        Moment { pieces, failed: self.failed.into_inner(), is_late, threads: self.target.threads().to_vec() }
     }
 }
 
@@ -118,23 +119,35 @@ pub struct Moment {
     /// Where each piece begins, and its bytes: in order, and apart from each other.
     pieces: Vec<(u64, Vec<u8>)>,
     failed: Failed,
+    /// The time for which the process may be held was over: more would have been read.
+    is_late: bool,
     threads: Vec<Thread>,
 }
 
 impl Moment {
-    /// With what was read later of the same moment.
+    /// With what was read later. What was read in both is as it was in this one.
     #[must_use]
     pub fn and(self, later: Moment) -> Moment {
-        let mut kept: BTreeMap<u64, Vec<u8>> = self.pieces.into_iter().collect();
-        for (start, bytes) in later.pieces {
-            let held = kept.entry(start).or_default();
+        let mut kept: BTreeMap<u64, Vec<u8>> = later.pieces.into_iter().collect();
+        for (start, bytes) in &self.pieces {
+            let held = kept.entry(*start).or_default();
             if held.len() < bytes.len() {
-                *held = bytes;
+                held.clone_from(bytes);
             }
         }
-        let mut failed = self.failed;
-        failed.extend(later.failed);
-        Moment { pieces: joined(kept), failed, threads: self.threads }
+        let mut failed = later.failed;
+        failed.extend(self.failed);
+        let mut both = Moment { pieces: joined(kept), failed, is_late: self.is_late, threads: self.threads };
+        for (start, bytes) in self.pieces {
+            let at = both.pieces.partition_point(|(begins, _)| *begins <= start).saturating_sub(1);
+            if let Some((begins, whole)) = both.pieces.get_mut(at)
+                && let Some(part) =
+                    whole.get_mut((start - *begins) as usize..).and_then(|part| part.get_mut(..bytes.len()))
+            {
+                part.copy_from_slice(&bytes);
+            }
+        }
+        both
     }
 
     /// Where what was read lies, in order.
@@ -226,7 +239,8 @@ impl Target for Otherwise<'_> {
 
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
         // What failed fails as it did.
-        let why = self.moment.failed.get(&(addr.0, buf.len())).copied().unwrap_or(ReadFault::Unmapped);
+        let otherwise = if self.moment.is_late { ReadFault::Late } else { ReadFault::Unmapped };
+        let why = self.moment.failed.get(&(addr.0, buf.len())).copied().unwrap_or(otherwise);
         let fault = ReadError { addr, len: buf.len() as u64, why };
         if buf.is_empty() {
             return Ok(());

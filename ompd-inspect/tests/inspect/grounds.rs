@@ -68,18 +68,23 @@ fn hanging(toolchain: Toolchain, runtime: Runtime) -> Running {
     Launch::new(&program, runtime, Env::Settled).start_hanging().expect("it hangs")
 }
 
+/// Gives `check` a core of such a process, for one runtime of each family.
+fn with_cores(check: impl Fn(&str, Runtime, &Running, &Path)) {
+    for (toolchain, runtime) in one_of_each_family() {
+        let running = hanging(toolchain, runtime);
+        let folder = tempfile::tempdir().expect("a folder");
+        match running.gcore(folder.path()).expect("gcore runs") {
+            Ok(core) => check(&format!("{toolchain:?}, {runtime:?}"), runtime, &running, &core),
+            Err(skip) => return skip.show(),
+        }
+    }
+}
+
 /// The number of a thread rests on a field of the runtime. A change of that field changes it, and no change of what only the number of
 /// another thread rests on does.
 #[test]
 fn value_rests_on_its_field_and_not_on_that_of_another_thread() {
-    for (toolchain, runtime) in one_of_each_family() {
-        let what = format!("{toolchain:?}, {runtime:?}");
-        let running = hanging(toolchain, runtime);
-        let folder = tempfile::tempdir().expect("a folder");
-        let core = match running.gcore(folder.path()).expect("gcore runs") {
-            Ok(core) => core,
-            Err(skip) => return skip.show(),
-        };
+    with_cores(|what, runtime, running, core| {
         let target = core.to_str().expect("a plain path");
         let known = values(target);
         let member = |number: u64| {
@@ -103,7 +108,7 @@ fn value_rests_on_its_field_and_not_on_that_of_another_thread() {
         let own: BTreeSet<&Bytes> = of_one.iter().filter(|bytes| !of_other.contains(bytes)).collect();
         assert!(own.iter().any(|bytes| bytes.field == field), "{what}: {of_one:#?} {of_other:#?}");
         for bytes in own {
-            let changed = with_changed(&core, bytes, |byte| !byte, || values(target));
+            let changed = with_changed(core, bytes, |byte| !byte, || values(target));
             assert_eq!(changed.get(&other), known.get(&other), "{what}: {bytes:?}");
             if bytes.field == field {
                 assert_ne!(changed.get(&one), known.get(&one), "{what}: {bytes:?}");
@@ -115,20 +120,13 @@ fn value_rests_on_its_field_and_not_on_that_of_another_thread() {
         let own_field =
             of_one.iter().find(|bytes| bytes.field == field && !of_other.contains(bytes)).expect("its field");
         assert!(live.contains(own_field), "{what}: {live:#?}");
-    }
+    });
 }
 
 /// Some change of all that a verdict rests on takes it away.
 #[test]
 fn verdict_is_another_one_without_any_byte_it_rests_on() {
-    for (toolchain, runtime) in one_of_each_family() {
-        let what = format!("{toolchain:?}, {runtime:?}");
-        let running = hanging(toolchain, runtime);
-        let folder = tempfile::tempdir().expect("a folder");
-        let core = match running.gcore(folder.path()).expect("gcore runs") {
-            Ok(core) => core,
-            Err(skip) => return skip.show(),
-        };
+    with_cores(|what, _, _, core| {
         let target = core.to_str().expect("a plain path");
         let (document, bytes) = why("answer.word", target);
         assert_eq!(document["values"]["answer.word"], "DEADLOCK", "{what}");
@@ -136,12 +134,12 @@ fn verdict_is_another_one_without_any_byte_it_rests_on() {
         for bytes in &bytes {
             let changes: [fn(u8) -> u8; 4] = [|byte| !byte, |_| 0, |byte| byte ^ 0x55, |byte| byte.wrapping_add(1)];
             let is_other = |change: &fn(u8) -> u8| {
-                let word = with_changed(&core, bytes, change, || values(target)).remove("answer.word");
+                let word = with_changed(core, bytes, change, || values(target)).remove("answer.word");
                 word != Some("DEADLOCK".into())
             };
             assert!(changes.iter().any(is_other), "{what}: {bytes:?}");
         }
-    }
+    });
 }
 
 #[test]
@@ -165,4 +163,27 @@ fn value_is_named_by_enough_of_its_parts() {
     let (out, err, status) = texts(&common::run(&["doctor", "--why", "process.command", "--redact", &pid]));
     assert!(status < 2 && err.is_empty(), "{out}{err}");
     assert!(out.starts_with("process.command: ") && !out.contains("/test-programs/out/"), "{out}");
+}
+
+/// A queued task whose record names a function at an address where nothing is mapped.
+#[test]
+fn function_that_lies_nowhere_is_not_shown() {
+    let program = build("tasks", Toolchain::Gcc, Opt::O2, &[]).expect("tasks");
+    let running = Running::start(&program, Runtime::Libgomp, Env::Settled).expect("the program starts");
+    let folder = tempfile::tempdir().expect("a folder");
+    let core = match running.gcore(folder.path()).expect("gcore runs") {
+        Ok(core) => core,
+        Err(skip) => return skip.show(),
+    };
+    let target = core.to_str().expect("a plain path");
+    let known = values(target);
+    let ready =
+        known.iter().find(|(name, value)| name.ends_with(".state") && **value == "ready").expect("a queued task");
+    let task = ready.0.trim_end_matches(".state");
+    let (_, bytes) = why(&format!("{}.function.addr", task.rsplit_once("tasks.").expect("a task").1), target);
+    let function = bytes.iter().find(|bytes| bytes.field == "gomp_task.fn").expect("the field with the function");
+    let changed = with_changed(&core, function, |_| 0xfe, || values(target));
+    assert_eq!(changed.get(&format!("{task}.function.code")), Some(&"function-nowhere".into()), "{changed:#?}");
+    assert_eq!(changed.get(&format!("{task}.function.addr")), None);
+    running.release().expect("it ends");
 }

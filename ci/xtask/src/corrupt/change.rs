@@ -90,7 +90,7 @@ fn other(random: &mut Random, before: &[u8], foreign: impl Fn(&mut Random) -> Op
     now
 }
 
-/// Where what was changed, for whoever wants to do it again.
+/// The changes in words: file, place, and the bytes before and after.
 pub(super) fn words(changes: &[Change]) -> String {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let one = |change: &Change| {

@@ -1,7 +1,6 @@
 //! How cores are read here: as `ompd-inspect --json` reads them.
 
 use std::path::Path;
-use std::time::Duration;
 
 use ompd_inspection::Wanted;
 use ompd_process::OpenOptions;
@@ -14,12 +13,5 @@ pub(super) fn options(root: &Path) -> OpenOptions {
 
 /// What `ompd-inspect --json` reads.
 pub(super) fn wanted() -> Wanted<'static> {
-    Wanted {
-        layouts: LayoutsFrom::default(),
-        locals: false,
-        verdicts: true,
-        samples: 1,
-        interval: Duration::ZERO,
-        turns: None,
-    }
+    Wanted::of_held(LayoutsFrom::default())
 }

@@ -17,14 +17,23 @@ pub(super) const HOW: [&str; 4] = ["fork", "exec", "exit", "threads"];
 /// Longest time before a look.
 const LONGEST: Duration = Duration::from_millis(30);
 
-/// A process that is at it.
-fn start(how: &str) -> Result<Process> {
+/// A process that changes. It is ended, whatever comes of the looks.
+struct Changing(Process);
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        let _ = self.0.child.kill();
+        let _ = self.0.child.wait();
+    }
+}
+
+fn start(how: &str) -> Result<Changing> {
     let program = build("changing", Toolchain::Gcc, Opt::O2, &[])?;
-    let mut process = Launch::new(&program, Runtime::Libgomp, Env::Stock).argument(how).spawn()?;
+    let mut changing = Changing(Launch::new(&program, Runtime::Libgomp, Env::Stock).argument(how).spawn()?);
     let mut line = String::new();
-    process.stdout.read_line(&mut line)?;
+    changing.0.stdout.read_line(&mut line)?;
     ensure!(line == "begun\n", "it says {line:?}");
-    Ok(process)
+    Ok(changing)
 }
 
 pub(super) fn looks(inspect: &Path, how: &str, count: usize, random: &mut Random) -> Result<Row> {
@@ -32,11 +41,11 @@ pub(super) fn looks(inspect: &Path, how: &str, count: usize, random: &mut Random
     let (mut findings, mut reports, mut refused) = (Vec::new(), 0, 0);
     for number in 0..count {
         if how == "exit" && number > 0 {
-            process.child.wait()?;
+            process.0.child.wait()?;
             process = start(how)?;
         }
         sleep(Duration::from_micros(random.below(LONGEST.as_micros() as usize) as u64));
-        let pid = process.child.id().to_string();
+        let pid = process.0.child.id().to_string();
         let pause = ["auto", "brief", "never"][random.below(3)];
         let output = look(&[], inspect, &["--pause", pause, "--samples", "1", &pid]).output()?;
         findings.extend(fault(&output));
@@ -50,15 +59,12 @@ pub(super) fn looks(inspect: &Path, how: &str, count: usize, random: &mut Random
             findings.push(format!("a false verdict: {}", text.lines().next().unwrap_or_default()));
         }
         // It may have ended.
-        findings.extend(left(i32::try_from(process.child.id())?).unwrap_or_default());
-        if how != "exit" && process.child.try_wait()?.is_some() {
+        findings.extend(left(i32::try_from(process.0.child.id())?).unwrap_or_default());
+        if how != "exit" && process.0.child.try_wait()?.is_some() {
             findings.push("it has ended".to_owned());
             process = start(how)?;
         }
     }
-    // It may have ended.
-    let _ = process.child.kill();
-    process.child.wait()?;
     let result = format!("{reports} reports, {refused} refusals with a reason");
     let what = match how {
         "fork" => "a process that forks",

@@ -87,3 +87,21 @@ fn a_thread_may_be_without_registers() {
     let pointers: Vec<_> = otherwise.threads().iter().map(Thread::thread_pointer).collect();
     assert_eq!(pointers, [Some(Addr(1)), None]);
 }
+
+/// Of bytes that were read twice, in between the process has run.
+#[test]
+fn what_was_read_later_does_not_replace_what_was_read_before() {
+    let before = target();
+    let mut after = target();
+    after.memory[0].1.fill(9);
+    let moment = |target: &FakeTarget, addr: u64, len: u64| {
+        let keeping = Keeping::new(target);
+        read(&keeping, addr, len);
+        keeping.into_moment()
+    };
+    let both = moment(&before, 0x1004, 4).and(moment(&after, 0x1000, 16)).and(moment(&after, 0x1080, 1));
+    assert_eq!(both.ranges(), [0x1000..0x1010, 0x1080..0x1081]);
+    assert_eq!(both.bytes(0x1002..0x100a), Some(&[9, 9, 4, 5, 6, 7, 9, 9][..]));
+    let same = moment(&before, 0x1004, 2).and(moment(&after, 0x1004, 4));
+    assert_eq!(same.bytes(0x1004..0x1008), Some(&[4, 5, 9, 9][..]));
+}

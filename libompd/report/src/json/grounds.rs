@@ -40,6 +40,9 @@ pub struct Grounds {
     pub words_changed_alone: usize,
     /// How often the target was looked at with changed bytes.
     pub looks: usize,
+    /// What could not be read, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub issues: Vec<String>,
 }
 
 /// Bytes of the target.
@@ -63,9 +66,12 @@ pub struct Bytes {
 }
 
 impl Grounds {
-    /// Nothing was left out of the search.
+    /// All was read, and nothing was left out of the search.
     pub fn is_complete(&self) -> bool {
-        self.not_searched == 0 && self.registers_not_searched == 0 && self.words_changed_alone == self.words
+        self.issues.is_empty()
+            && self.not_searched == 0
+            && self.registers_not_searched == 0
+            && self.words_changed_alone == self.words
     }
 }
 
@@ -75,6 +81,7 @@ pub fn grounds(
     field: &str,
     values: BTreeMap<String, Value>,
     found: &grounds::Grounds,
+    issues: Vec<String>,
     with_content: bool,
 ) -> Grounds {
     let order = kept.target().arch().byte_order;
@@ -101,5 +108,6 @@ pub fn grounds(
         words: found.words,
         words_changed_alone: found.alone,
         looks: found.looks,
+        issues,
     }
 }

@@ -22,7 +22,7 @@ pub fn render(grounds: &Grounds, width: Option<u16>) -> String {
     if grounds.bytes.is_empty() && grounds.together.is_empty() && grounds.is_complete() {
         let text = match grounds.registers[..] {
             [] => {
-                "It rests on no byte of memory and no register. It follows from files, or is the same for every process."
+                "It rests on no byte of memory and no register. It follows from files, or from what is read when the target is opened."
             }
             _ => "It rests on no byte of memory.",
         };
@@ -64,6 +64,9 @@ pub fn render(grounds: &Grounds, width: Option<u16>) -> String {
             "There was time to change {alone} of {all} words alone. Others were changed in groups, which may hide a word that matters."
         );
         page.wrapped("", ALARM, &text, 0);
+    }
+    for issue in &grounds.issues {
+        page.wrapped("Incomplete: ", HEADING, &escape(issue), 4);
     }
     let looks = words::count(grounds.looks, "look");
     page.wrapped("", FAINT, &format!("Found by {looks} at copies of the memory in which bytes were changed."), 0);
