@@ -65,6 +65,10 @@ pub fn words(text: &str) -> Vec<String> {
         }
         if words[at - 1] == "within" && words[at].starts_with(|c: char| c.is_ascii_digit()) {
             words[at] = "N".to_owned();
+            // On a busy machine it is seconds.
+            if let Some(unit) = words.get_mut(at + 1).filter(|unit| *unit == "s") {
+                *unit = "ms".to_owned();
+            }
         }
     }
     words
@@ -110,6 +114,7 @@ mod tests {
         assert_eq!(words("top 09:02:59 UTC"), words("top 23:59:01 UTC"));
         assert_ne!(words("top 09:02:59 UTC"), words("top 23:59 UTC"));
         assert_eq!(words("libffi.so.8+0x6f7a"), words("libffi.so.8+0x1"));
+        assert_eq!(words("read within 12 ms\n  rank 2"), words("read within 1.5 s\n  rank 2"));
         assert_eq!(words("1 hang: 4 threads, not stopped\n  x"), words("1 hang: 4 threads, stopped for 2.0 ms\n  x"));
     }
 
