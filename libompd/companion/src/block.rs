@@ -4,15 +4,17 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
 
 use ompt_record::block::{
-    Creation, DEVICE_RING, EVENT_WORDS, HELD, HELD_CHANGING, Header, Held, MAGIC, PAGE, RUNTIME_NAME, Ring, RingState,
+    CHANGING, Creation, DEVICE_RING, EVENT_WORDS, HELD, Header, Held, MAGIC, PAGE, RUNTIME_NAME, Ring, RingState,
     Shape, State, TASK_BEGUN, TASK_NUMBERS, VERSION, in_ring,
 };
 use ompt_record::event::Event;
 
 use crate::ompt::Lookup;
+pub use crate::shared::NewCreation;
+use crate::shared::{self, NewHeld, NewThread};
 
 /// Where the block is, for who looks: its address, or zero ([`ompt_record::block::SYMBOL`]).
 #[unsafe(no_mangle)]
@@ -225,31 +227,20 @@ impl Recorder {
     /// Takes a ring. Also says which ring it is.
     pub fn claim(kind: u64, lwp: u64, pthread: u64) -> Option<(Recorder, u64)> {
         let (header, shape) = (header()?, shape()?);
-        let Some(index) = new_ring(header, shape).or_else(|| ended_ring(header, shape)) else {
+        let ended = || shared::take_ended(header.rings_used.load(Acquire), |index| ring(shape, index));
+        let Some(index) = new_ring(header, shape).or_else(ended) else {
             header.threads_beyond.fetch_add(1, Relaxed);
             return None;
         };
         let ring = ring(shape, index)?;
-        let values = [
-            (&ring.id, LAST_THREAD.0.fetch_add(1, Relaxed) + 1),
-            (&ring.lwp, lwp),
-            (&ring.pthread, pthread),
-            (&ring.kind, kind),
-            (&ring.began, now()),
-            (&ring.ended, 0),
-            (&ring.first, ring.head.load(Relaxed)),
-            (&ring.held_beyond, 0),
-            (&ring.next_task, 0),
-        ];
-        for (word, value) in values {
-            word.store(value, Relaxed);
-        }
         let place = Recorder { ring };
-        place.stop().store(0, Relaxed);
-        for held in place.held() {
-            held.wait_id.store(0, Relaxed);
-        }
-        ring.state.store(RingState::Used as u64, Release);
+        let id = LAST_THREAD.0.fetch_add(1, Relaxed) + 1;
+        shared::give_ring(ring, &NewThread { id, lwp, pthread, kind, began: now() }, || {
+            place.stop().store(0, Relaxed);
+            for held in place.held() {
+                held.wait_id.store(0, Relaxed);
+            }
+        });
         Some((place, index))
     }
 
@@ -261,8 +252,7 @@ impl Recorder {
 
     /// Nobody writes into the ring any more, until another thread needs it.
     pub fn give_up(self) {
-        self.ring.ended.store(now(), Relaxed);
-        self.ring.state.store(RingState::Ended as u64, Release);
+        shared::give_up_ring(self.ring, now());
     }
 
     /// What was given by [`claim`](Recorder::claim), taken up again.
@@ -302,23 +292,13 @@ impl Recorder {
     }
 
     fn write_at(self, event: Event) {
-        let position = event.position;
-        let words = event.words();
-        let [finished, rest @ ..] = words;
-        let index = usize::try_from(position & (EVENTS.load(Relaxed) - 1)).unwrap_or(0);
+        let index = usize::try_from(event.position & (EVENTS.load(Relaxed) - 1)).unwrap_or(0);
         // SAFETY: the ring is followed by as many events as the block was made with, a power of two.
-        let slots = unsafe {
+        let place = unsafe {
             let events = (&raw const *self.ring).cast::<u8>().add(in_ring::EVENTS_AT as usize);
             &*events.cast::<[AtomicU64; EVENT_WORDS]>().add(index)
         };
-        let [finished_slot, rest_slots @ ..] = slots;
-        // Whoever reads now finds nothing here, until the last store says that all is there.
-        finished_slot.store(0, Relaxed);
-        fence(Release);
-        for (slot, word) in rest_slots.iter().zip(rest) {
-            slot.store(word, Relaxed);
-        }
-        finished_slot.store(finished, Release);
+        shared::write_event(place, event.words());
     }
 
     /// The number of a new task of this thread.
@@ -344,23 +324,10 @@ impl Recorder {
 
     /// Remembers that the thread has a lock.
     pub fn hold(self, wait_id: u64, kind: c_int, codeptr_ra: u64, time: u64) {
-        let epoch = epoch();
-        // A signal handler may come in between and hold a lock too: the entry is one's own once the word in it says so.
-        let free = |held: &&Held| {
-            let there = held.wait_id.load(Relaxed);
-            let free = there == 0 || (there != HELD_CHANGING && held.epoch.load(Relaxed) != epoch);
-            free && held.wait_id.compare_exchange(there, HELD_CHANGING, AcqRel, Relaxed).is_ok()
-        };
-        let Some(held) = self.held().iter().find(free) else {
+        let kind = u64::try_from(kind).unwrap_or(0) | 1 << 32;
+        if !shared::hold(self.held(), epoch(), &NewHeld { wait_id, codeptr_ra, time, kind }) {
             self.ring.held_beyond.fetch_add(1, Relaxed);
-            return;
-        };
-        fence(Release);
-        held.codeptr_ra.store(codeptr_ra, Relaxed);
-        held.time.store(time, Relaxed);
-        held.kind.store(u64::try_from(kind).unwrap_or(0) | 1 << 32, Relaxed);
-        held.epoch.store(epoch, Relaxed);
-        held.wait_id.store(wait_id, Release);
+        }
     }
 
     /// A nestable lock that the thread has is held once more, or once less.
@@ -388,7 +355,7 @@ impl Recorder {
             for held in (Recorder { ring }).held() {
                 // What is from before a pause is nobody's any more, and not what is let go of now.
                 let now = held.epoch.load(Relaxed) == epoch;
-                if now && held.wait_id.compare_exchange(wait_id, 0, AcqRel, Relaxed).is_ok() {
+                if now && shared::forget(&held.wait_id, wait_id) {
                     return;
                 }
             }
@@ -436,23 +403,6 @@ fn new_ring(header: &Header, shape: Shape) -> Option<u64> {
             return Some(index);
         }
     }
-}
-
-/// The ring of the thread that ended first.
-fn ended_ring(header: &Header, shape: Shape) -> Option<u64> {
-    let ended =
-        |index: &u64| ring(shape, *index).is_some_and(|ring| ring.state.load(Acquire) == RingState::Ended as u64);
-    let used = header.rings_used.load(Acquire);
-    // Another thread may be quicker: as often as there are rings.
-    for _ in 0..used {
-        let oldest =
-            (0..used).filter(ended).min_by_key(|index| ring(shape, *index).map(|ring| ring.ended.load(Relaxed)))?;
-        let (from, to) = (RingState::Ended as u64, RingState::Changing as u64);
-        if ring(shape, oldest)?.state.compare_exchange(from, to, AcqRel, Relaxed).is_ok() {
-            return Some(oldest);
-        }
-    }
-    None
 }
 
 /// The ring with an index, which has to be one that is used.
@@ -512,7 +462,7 @@ pub fn region_begins(creation: &NewCreation) -> u64 {
 /// Remembers where a region comes from to which the runtime gave a number.
 pub fn region_begins_as(id: u64, creation: &NewCreation) {
     if let (Some(header), Some(shape)) = (header(), shape())
-        && ![0, TAKEN].contains(&id)
+        && ![0, CHANGING].contains(&id)
     {
         create(shape.regions_at(), shape.regions, &header.regions_beyond, creation, || id);
     }
@@ -521,7 +471,7 @@ pub fn region_begins_as(id: u64, creation: &NewCreation) {
 /// Remembers where a task comes from to which the runtime gave a number.
 pub fn task_begins_as(id: u64, creation: &NewCreation) {
     if let (Some(header), Some(shape)) = (header(), shape())
-        && ![0, TAKEN].contains(&id)
+        && ![0, CHANGING].contains(&id)
     {
         create(shape.tasks_at(), shape.tasks, &header.tasks_beyond, creation, || id);
     }
@@ -534,17 +484,6 @@ pub fn task_begins(place: Recorder, creation: &NewCreation) -> u64 {
     create(shape.tasks_at(), shape.tasks, &header.tasks_beyond, creation, next)
 }
 
-/// What is remembered of a region or task.
-#[derive(Default)]
-pub struct NewCreation {
-    pub codeptr_ra: u64,
-    pub encountering_task: u64,
-    pub detail: u64,
-    pub flags: u64,
-    pub thread: u64,
-    pub time: u64,
-}
-
 /// Tries so many numbers until one has its place in the table free.
 const TRIES: usize = 8;
 
@@ -553,23 +492,7 @@ fn create(table: u64, entries: u64, beyond: &AtomicU64, new: &NewCreation, next:
     let mut id = next();
     for _ in 0..TRIES {
         let Some(entry) = entry(table, entries, id) else { return id };
-        let there = entry.id.load(Relaxed);
-        // What is from before a pause may be over by now; if it is not, it can do without.
-        let free = there == 0 || (there != TAKEN && entry.epoch.load(Relaxed) != epoch);
-        if free && entry.id.compare_exchange(there, TAKEN, AcqRel, Relaxed).is_ok() {
-            let words = [
-                (&entry.codeptr_ra, new.codeptr_ra),
-                (&entry.encountering_task, new.encountering_task),
-                (&entry.time, new.time),
-                (&entry.detail, new.detail),
-                (&entry.flags, new.flags),
-                (&entry.thread, new.thread),
-                (&entry.epoch, epoch),
-            ];
-            for (word, value) in words {
-                word.store(value, Relaxed);
-            }
-            entry.id.store(id, Release);
+        if shared::create(entry, epoch, id, new) {
             return id;
         }
         id = next();
@@ -577,9 +500,6 @@ fn create(table: u64, entries: u64, beyond: &AtomicU64, new: &NewCreation, next:
     beyond.fetch_add(1, Relaxed);
     id
 }
-
-/// In the place of a number while an entry is written; no region or task gets it.
-const TAKEN: u64 = u64::MAX;
 
 /// The region with this number is over.
 pub fn region_ends(id: u64) {
@@ -608,7 +528,7 @@ fn forget(table: u64, entries: u64, id: u64) {
         && let Some(entry) = entry(table, entries, id)
     {
         // If it is another's there is nothing to forget.
-        let _ = entry.id.compare_exchange(id, 0, AcqRel, Relaxed);
+        shared::forget(&entry.id, id);
     }
 }
 
@@ -629,8 +549,7 @@ pub fn forked() {
         if std::ptr::eq(ring, own) {
             ring.lwp.store(own_lwp(), Relaxed);
         } else if ring.state.load(Relaxed) != RingState::Free as u64 {
-            ring.ended.store(now(), Relaxed);
-            ring.state.store(RingState::Ended as u64, Release);
+            shared::give_up_ring(ring, now());
         }
     }
 }
@@ -773,7 +692,7 @@ mod tests {
         set_state(State::Paused);
         set_state(State::Recording);
         // A signal handler interrupts the thread while it changes this one.
-        one.held()[0].wait_id.store(HELD_CHANGING, Relaxed);
+        one.held()[0].wait_id.store(CHANGING, Relaxed);
         let locks = 101..100 + HELD as u64;
         locks.clone().for_each(|lock| one.hold(lock, 1, 0, 0));
         assert_eq!(beyond(), 0);
@@ -784,7 +703,7 @@ mod tests {
         set_state(State::Recording);
         one.hold(1000, 1, 0, 0);
         assert_eq!((beyond(), one.holds(1000).is_some()), (1, true));
-        assert_eq!(one.held()[0].wait_id.load(Relaxed), HELD_CHANGING);
+        assert_eq!(one.held()[0].wait_id.load(Relaxed), CHANGING);
     }
 
     fn no_two_tasks_have_one_number(places: [Recorder; 2]) {
@@ -851,9 +770,9 @@ mod tests {
         // A signal handler interrupts the thread while it changes this one.
         let next = begin(65);
         let changing = entry(shape.regions_at(), shape.regions, next + 1).expect("a place");
-        changing.id.store(TAKEN, Relaxed);
+        changing.id.store(CHANGING, Relaxed);
         let after = begin(66);
         assert_eq!((beyond(), kept(next), kept(after)), (1, Some(65), Some(66)));
-        assert_eq!((after, changing.id.load(Relaxed)), (next + 2, TAKEN));
+        assert_eq!((after, changing.id.load(Relaxed)), (next + 2, CHANGING));
     }
 }

@@ -22,6 +22,7 @@ mod output;
 mod part;
 mod parts;
 mod settings;
+mod shared;
 mod start;
 mod stop_points;
 mod tr2;

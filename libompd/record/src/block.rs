@@ -18,20 +18,21 @@ pub const PAGE: u64 = 4096;
 /// Locks whose holding is remembered for each thread; those beyond are counted in [`Ring::held_beyond`].
 pub const HELD: usize = 32;
 
-/// In the place of [`Held::wait_id`] while an entry is changed: no lock's.
-pub const HELD_CHANGING: u64 = u64::MAX;
+/// In the place of [`Held::wait_id`] and [`Creation::id`] while an entry is changed: no lock's, region's or task's.
+pub const CHANGING: u64 = u64::MAX;
 
 /// Threads fetch numbers for tasks this many at a time, so that they do not wait for each other.
 pub const TASK_NUMBERS: u64 = 64;
 
-/// Declares a struct of words twice: as atomic words, which the companion writes, and as numbers, which a reader got.
+/// Declares a struct of words twice: as words that the companion writes, atomic ones but for models of it, and as numbers, which a
+/// reader got.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident, $values:ident { $($(#[$field_doc:meta])* $field:ident),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Default)]
         #[repr(C)]
-        pub struct $name {
-            $($(#[$field_doc])* pub $field: AtomicU64,)*
+        pub struct $name<W = AtomicU64> {
+            $($(#[$field_doc])* pub $field: W,)*
         }
 
         #[doc = concat!("What a [`", stringify!($name), "`] held when it was read.")]
@@ -43,6 +44,13 @@ macro_rules! words {
         impl $name {
             /// How many words it has.
             pub const WORDS: usize = size_of::<Self>() / size_of::<u64>();
+        }
+
+        impl<W> $name<W> {
+            /// Its words, in the order of the block.
+            pub fn words(&self) -> impl Iterator<Item = &W> {
+                [$(&self.$field),*].into_iter()
+            }
         }
 
         impl $values {
@@ -161,7 +169,8 @@ words! {
     /// Where a region or a task that is not over comes from. It lies at the entry of its table that its number has, modulo the
     /// size of the table.
     Creation, CreationValues {
-        /// The number of the region or task, which it also has as tool data; 0 while the entry is free or being changed.
+        /// The number of the region or task, which it also has as tool data; 0 while the entry is free, [`CHANGING`] while it is
+        /// being changed.
         id,
         /// The code that created it: a return address.
         codeptr_ra,
@@ -183,7 +192,7 @@ words! {
 words! {
     /// A lock, critical section or the like that a thread has.
     Held, HeldValues {
-        /// What it is called by the runtime (`ompt_wait_id_t`); 0 while the entry is free, [`HELD_CHANGING`] while it is being changed.
+        /// What it is called by the runtime (`ompt_wait_id_t`); 0 while the entry is free, [`CHANGING`] while it is being changed.
         wait_id,
         /// Where it was acquired: a return address.
         codeptr_ra,

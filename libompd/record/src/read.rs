@@ -4,8 +4,8 @@
 //! where things are, and they are checked ([`Shape::new`]). An event counts only if it is whole.
 
 use crate::block::{
-    Creation, CreationValues, DEVICE_RING, EVENT_WORDS, HELD, HELD_CHANGING, Header, HeaderValues, Held, HeldValues,
-    MAGIC, RUNTIME_NAME, Ring, RingState, RingValues, Shape, State, Stop, VERSION, in_ring,
+    CHANGING, Creation, CreationValues, DEVICE_RING, EVENT_WORDS, HELD, Header, HeaderValues, Held, HeldValues, MAGIC,
+    RUNTIME_NAME, Ring, RingState, RingValues, Shape, State, Stop, VERSION, in_ring,
 };
 use crate::event::{Event, Missing};
 
@@ -147,25 +147,18 @@ impl Block {
 
     /// What a ring begins with. While it is read it may be given to another thread, word by word: it counts if it says the same twice.
     fn ring<M: Memory>(&self, memory: &M, index: u64) -> Option<RingValues> {
-        const TRIES: usize = 8;
-        let read = || {
-            let words = memory.words(self.at + self.shape.ring_at(index), Ring::WORDS);
-            words.ok().and_then(|words| RingValues::from_words(&words))
+        let mut last = None;
+        let whose = || {
+            let words = memory.words(self.at + self.shape.ring_at(index), Ring::WORDS)?;
+            last = RingValues::from_words(&words);
+            Ok(last.map(|RingValues { state, id, lwp, pthread, kind, began, first, .. }| {
+                [state, id, lwp, pthread, kind, began, first]
+            }))
         };
-        let whose = |values: &RingValues| {
-            let RingValues { state, id, lwp, pthread, kind, began, first, .. } = *values;
-            [state, id, lwp, pthread, kind, began, first]
-        };
-        let mut before = read()?;
-        for _ in 0..TRIES {
-            let now = read()?;
-            if whose(&now) == whose(&before) {
-                return Some(now);
-            }
-            before = now;
-        }
-        // It goes from hand to hand: whose it is cannot be said.
-        Some(RingValues { state: RingState::Changing as u64, ..before })
+        let same = same_twice::<_, M::Error>(whose).ok()?;
+        // One that goes from hand to hand: whose it is cannot be said.
+        let state = |values: &RingValues| if same.is_some() { values.state } else { RingState::Changing as u64 };
+        last.map(|values| RingValues { state: state(&values), ..values })
     }
 
     /// The stop point that a ring's thread is at, if the companion has called one.
@@ -220,9 +213,12 @@ impl Block {
             return Ok(Vec::new());
         }
         let at = self.at + self.shape.ring_at(ring.index) + in_ring::HELD_AT;
-        let words = memory.words(at, HELD * Held::WORDS)?;
-        let held = words.chunks(Held::WORDS).filter_map(HeldValues::from_words);
-        Ok(held.filter(|held| ![0, HELD_CHANGING].contains(&held.wait_id) && held.epoch == self.header.epoch).collect())
+        let read = || memory.words(at, HELD * Held::WORDS);
+        // While they are read a lock may be let go of, and another one be noted in its place: what counts is the same twice.
+        let (before, now) = (read()?, read()?);
+        let same = before.chunks(Held::WORDS).zip(now.chunks(Held::WORDS)).filter(|(before, now)| before == now);
+        let held = same.filter_map(|(_, now)| HeldValues::from_words(now));
+        Ok(held.filter(|held| ![0, CHANGING].contains(&held.wait_id) && held.epoch == self.header.epoch).collect())
     }
 
     /// Where the region with this number comes from; `None` if it is over, or nothing is remembered of it.
@@ -252,9 +248,25 @@ impl Block {
             return Ok(None);
         }
         let at = self.at + table + id % entries * size_of::<Creation>() as u64;
-        let values = CreationValues::from_words(&memory.words(at, Creation::WORDS)?);
-        Ok(values.filter(|values| values.id == id))
+        let read = || memory.words(at, Creation::WORDS).map(|words| CreationValues::from_words(&words));
+        // While it is read it may be over, and another one be noted in its place.
+        Ok(same_twice(read)?.flatten().filter(|values| values.id == id))
     }
+}
+
+/// What is read twice with the same result, within some tries; else `None`. Nothing says that words belong together which another
+/// process writes meanwhile.
+fn same_twice<T: PartialEq, E>(mut read: impl FnMut() -> Result<T, E>) -> Result<Option<T>, E> {
+    const TRIES: usize = 8;
+    let mut before = read()?;
+    for _ in 0..TRIES {
+        let now = read()?;
+        if now == before {
+            return Ok(Some(now));
+        }
+        before = now;
+    }
+    Ok(None)
 }
 
 /// Text that ends at the first zero. The companion runs on machines whose words begin with their lowest byte.

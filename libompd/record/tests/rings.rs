@@ -4,7 +4,7 @@ mod common;
 
 use std::mem::offset_of;
 
-use ompt_record::block::{HELD, HELD_CHANGING, Header, Held, Shape, Stop, in_ring};
+use ompt_record::block::{CHANGING, HELD, Header, Held, Shape, Stop, in_ring};
 use ompt_record::snapshot::{LEVELS, LEVELS_AT, Level, Snapshot};
 
 use common::{block, open};
@@ -47,7 +47,7 @@ fn locks_of_each_ring_are_its_own_and_of_this_epoch() {
     };
     note(0, 0, 0x40, epoch);
     note(0, 1, 0x50, epoch - 1);
-    note(0, 2, HELD_CHANGING, epoch);
+    note(0, 2, CHANGING, epoch);
     note(1, HELD - 1, 0x60, epoch);
     // Behind the last one lies something else.
     note(1, HELD, 0x70, epoch);
