@@ -201,7 +201,7 @@ impl Watch<'_> {
         };
         let live = &mut self.live;
         let (runtimes, places) = (&self.runtimes, &self.places);
-        if !live.has_plan() {
+        if live.needs_rehearsal() {
             live.rehearse(|live| look::read(live, runtimes, places, Stacks::default()));
         }
         let mut began = Instant::now();

@@ -485,7 +485,13 @@ impl Live {
         self.memory.has_plan()
     }
 
-    /// Reads the process while it runs, only to learn what is to be copied in the next stop: what is read may be torn.
+    /// True if the look before has shown neither what a stop has to copy, nor that it is too much.
+    pub fn needs_rehearsal(&self) -> bool {
+        self.memory.needs_rehearsal()
+    }
+
+    /// Reads the process while it runs, only to learn what is to be copied in the next stop: what is read may be torn. It is late
+    /// ([`Target::is_late`]) once that is too much to be copied.
     pub fn rehearse<T>(&mut self, read: impl FnOnce(&Live) -> T) {
         if self.tracer.is_some() {
             return;
@@ -499,7 +505,7 @@ impl Live {
             blocked_signals: None,
         };
         self.threads = self.process.tasks().unwrap_or_default().into_iter().map(thread).collect();
-        self.memory.keep();
+        self.memory.rehearse();
         self.find_pointers();
         drop(read(self));
         self.memory.release();

@@ -67,6 +67,8 @@ enum Phase {
     Running,
     /// It runs or sleeps: what is read is kept, and is what the next stop has to copy.
     Kept,
+    /// It runs: what is read is only what the next stop has to copy.
+    Rehearsed,
     /// It is held.
     Held,
     /// It was held and runs again: what was copied in the stop is all that counts.
@@ -84,6 +86,8 @@ struct Plan {
     unready: BTreeSet<(u64, u64)>,
     /// Room for the bytes of `ranges`.
     room: Vec<u8>,
+    /// The look has read too much for that, so there is nothing in `ranges`.
+    is_too_large: bool,
 }
 
 impl Plan {
@@ -102,9 +106,10 @@ impl Plan {
         });
         let room = cache.blob;
         if cache.passed_bytes > MAX_PLANNED || sum(&all) > MAX_PLANNED || cache.refused.len() > MAX_REFUSED {
-            return Plan { room, ..Plan::default() };
+            return Plan { room, is_too_large: true, ..Plan::default() };
         }
-        Plan { ranges: all, refused: cache.refused.into_iter().collect(), unready: cache.unready, room }
+        let refused = cache.refused.into_iter().collect();
+        Plan { ranges: all, refused, unready: cache.unready, room, is_too_large: false }
     }
 }
 
@@ -212,6 +217,11 @@ impl Memory {
         self.begin(Phase::Kept);
     }
 
+    /// From now on what is read is noted for the next stop. It is late once that is too much.
+    pub fn rehearse(&self) {
+        self.begin(Phase::Rehearsed);
+    }
+
     fn begin(&self, phase: Phase) {
         *self.cache.borrow_mut() = Some(Cache::default());
         self.phase.set(phase);
@@ -220,6 +230,11 @@ impl Memory {
     /// True if a stop copies what the look before has read.
     pub fn has_plan(&self) -> bool {
         !self.use_file.get() && !self.plan.borrow().ranges.is_empty()
+    }
+
+    /// True if nothing is known of what a stop has to copy.
+    pub fn needs_rehearsal(&self) -> bool {
+        !self.has_plan() && !self.plan.borrow().is_too_large
     }
 
     /// The process runs again, and what was copied is all that is read of it.
@@ -234,8 +249,13 @@ impl Memory {
         let cache = self.cache.take();
         self.times.set(None);
         match (cache, self.phase.get()) {
-            (Some(cache), Phase::Kept | Phase::Copied) => *self.plan.borrow_mut() = Plan::of(cache),
-            (Some(cache), _) => self.plan.borrow_mut().room = cache.blob,
+            (Some(cache), Phase::Kept | Phase::Rehearsed | Phase::Copied) => *self.plan.borrow_mut() = Plan::of(cache),
+            (Some(cache), _) => {
+                let mut plan = self.plan.borrow_mut();
+                plan.room = cache.blob;
+                // The next look may read less.
+                plan.is_too_large = false;
+            }
             (None, _) => {}
         }
         self.phase.replace(Phase::Running) != Phase::Copied || !self.missed.get()
@@ -308,7 +328,9 @@ impl Memory {
 
     /// See [`crate::Target::is_late`].
     pub fn is_late(&self) -> bool {
-        self.is_past(|times| times.late)
+        let is_rehearsed = self.phase.get() == Phase::Rehearsed;
+        let is_too_much = |cache: &Cache| cache.passed_bytes > MAX_PLANNED;
+        is_rehearsed && self.cache.borrow().as_ref().is_some_and(is_too_much) || self.is_past(|times| times.late)
     }
 
     /// True if something was not read because the process had been held for too long.
@@ -442,7 +464,7 @@ impl Memory {
                 }
                 self.missed.set(true);
             }
-            if matches!(phase, Phase::Kept | Phase::Copied) {
+            if matches!(phase, Phase::Kept | Phase::Rehearsed | Phase::Copied) {
                 cache.pass(ranges);
             }
         }

@@ -218,6 +218,18 @@ fn what_a_stop_has_copied_is_of_the_stop() {
         live.resume_with_copy();
         live.read_ranges(&known);
         assert!(!live.end_copy());
+        // What is too much for a stop is not copied, and not read to the end before it.
+        live.rehearse(|live| {
+            assert!(!live.is_late());
+            live.read_ranges(&vec![known[0]; 10_000]);
+            assert!(live.is_late());
+        });
+        assert!(!live.has_plan() && !live.needs_rehearsal() && !live.is_late());
+        // It may be less next time.
+        live.stop().expect("stop");
+        look(&live);
+        live.resume();
+        assert!(live.needs_rehearsal());
         subject.ask(b'p');
     }
 }
