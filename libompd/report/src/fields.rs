@@ -4,7 +4,7 @@
 //! apart, as threads by their kernel thread id. Their places may change if another item is missing. Where a member names an item by its
 //! place, its value is the name of that item here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ const LISTS: [(&str, &[&str]); 10] = [
 /// Members that name an item of a list of their runtime by its place.
 const REFERENCES: [(&str, &str); 8] = [
     ("team", "teams"),
-    ("parent", "teams"),
+    ("parent", "the list that it is in"),
     ("task", "tasks"),
     ("generating", "tasks"),
     ("of_task", "tasks"),
@@ -74,25 +74,39 @@ fn add(fields: &mut Fields, value: &Value, name: String, runtime: Option<&Value>
                 add(fields, member, below(key), runtime);
             }
         }
+        Value::Array(items) if items.is_empty() => drop(fields.insert(name, value.clone())),
         Value::Array(items) => {
+            let mut taken: HashMap<String, usize> = HashMap::new();
             for (at, item) in items.iter().enumerate() {
                 let runtime = if last == "runtimes" { Some(item) } else { runtime };
-                match named_item(last, item, runtime) {
-                    Some(named) => drop(fields.insert(below(&named), Value::Bool(true))),
-                    None => add(fields, item, below(&item_name(last, at, item)), runtime),
+                if let Some(named) = named_item(&name, item, runtime) {
+                    fields.insert(below(&named), Value::Bool(true));
+                    continue;
                 }
+                let mut own = item_name(last, at, item);
+                let times = taken.entry(own.clone()).or_default();
+                *times += 1;
+                // What should tell items apart may be damaged.
+                if *times > 1 {
+                    own = format!("{own}#{times}");
+                }
+                add(fields, item, below(&own), runtime);
             }
         }
         _ => {
-            let value = named_item(last, value, runtime).map_or_else(|| value.clone(), Value::from);
+            let value = named_item(&name, value, runtime).map_or_else(|| value.clone(), Value::from);
             fields.insert(name, value);
         }
     }
 }
 
-/// The name of the item that the member `member` of a runtime names by its place, if it names one.
+/// The name of the item that the member of a runtime with this name names by its place, if it names one.
 fn named_item(member: &str, value: &Value, runtime: Option<&Value>) -> Option<String> {
-    let (_, list) = REFERENCES.iter().find(|(reference, _)| *reference == member)?;
+    let mut parts = member.rsplit('.');
+    let (last, of) = (parts.next()?, parts.nth(1));
+    let (_, list) = REFERENCES.iter().find(|(reference, _)| *reference == last)?;
+    // Teams and task groups have parents of their own kind.
+    let list = if last == "parent" { of? } else { *list };
     let at = usize::try_from(value.as_u64()?).ok()?;
     Some(format!("{list}.{}", item_name(list, at, runtime?[list].get(at)?)))
 }
@@ -169,9 +183,11 @@ mod tests {
                 "teams": [{"descriptor": "0x00a0", "parent": {"value": null, "origin": "code"}}],
                 "tasks": [{"descriptor": "0xb0"}, {"descriptor": "0xb1", "predecessors": [0]}],
                 "locks": [{"object": "0x07"}],
+                "taskgroups": [{"descriptor": "0xc0"}, {"descriptor": "0xc0", "parent": {"value": 0, "origin": "code"}}],
                 "icvs": [{"name": "cancel-var", "value": {"value": false, "origin": "code"}}],
             }],
             "verdicts": [{"verdict": "deadlock"}],
+            "issues": [],
         }))
     }
 
@@ -186,7 +202,9 @@ mod tests {
         assert_eq!(value("runtimes.0.teams.0xa0.parent"), Some(json!(null)));
         assert_eq!(value("runtimes.0.icvs.cancel-var.value"), Some(json!(false)));
         assert_eq!(value("runtimes.0.tasks.0xb1.predecessors.tasks.0xb0"), Some(json!(true)));
+        assert_eq!(value("runtimes.0.taskgroups.0xc0#2.parent"), Some(json!("taskgroups.0xc0")));
         assert_eq!(value("verdicts.0.verdict"), Some(json!("deadlock")));
+        assert_eq!(value("issues"), Some(json!([])));
         assert_eq!(fields.keys().filter(|name| name.contains("origin")).count(), 0);
     }
 
