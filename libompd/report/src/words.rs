@@ -161,6 +161,7 @@ pub fn waiting(wait: &Wait) -> String {
         WaitKind::Pool => return "idle: waits for the next region".to_owned(),
         WaitKind::Barrier => format!("waits at {}", barrier(wait)),
         WaitKind::RegionEnd => "waits at the end of the region".to_owned(),
+        WaitKind::RegionStart if wait.over.get() == Some(true) => "is about to begin the region".to_owned(),
         WaitKind::RegionStart => "waits for the other threads of its team to start the region".to_owned(),
         WaitKind::Dependences => "waits for the tasks it depends on".to_owned(),
         WaitKind::BarrierTasks => format!("waits for tasks to finish at {}", barrier(wait)),

@@ -304,8 +304,9 @@ impl WaitReader<'_> {
         };
         let state = self.barrier_state(&raw.view, which)?;
         // Who has arrived nowhere may be waiting on another word altogether (barriers of the kind `dist`), unless it sleeps on
-        // this one.
+        // this one. The word of such a barrier is never set.
         if matches!(wait.kind, WaitKind::Pool | WaitKind::RegionStart)
+            && !self.is_let_in(&raw.view)
             && self.slept_on(&raw.view)? != Some(state.addr_of(&s.bstate.go)?)
         {
             return Err(Reason::from(Own::SpinsOnUnknown));
@@ -459,7 +460,14 @@ impl WaitReader<'_> {
         match registers {
             Some(Ok(registers)) => match self.locks.futex_wait(self.context, self.threads, &registers) {
                 Some(wait) => Fact::known(Some(wait), Origin::Registers),
-                None => self.wait_by_registers(&registers),
+                None => match self.wait_by_registers(&registers) {
+                    Fact::Unknown { .. } if !primary && self.is_let_in(&view) => {
+                        let word = self.barrier_state(&view, Barriers::ForkJoin);
+                        let word = word.and_then(|state| state.addr_of(&s.bstate.go)).unwrap_or(Addr::NULL);
+                        waiting(WaitKind::RegionStart, word, region, Fact::unknown(Common::NotRecorded), &s.bstate.go)
+                    }
+                    wait => wait,
+                },
             },
             Some(Err(why)) => Fact::unknown(Reason::NoRegisters(why)),
             // One of those of which too little is known to say which of the runtime's they are.
@@ -468,6 +476,16 @@ impl WaitReader<'_> {
             }
             None => Fact::unknown(Own::GoneThread),
         }
+    }
+
+    /// True if a worker has been let into a region, and has not noticed it yet: it clears its word when it does
+    /// (`__kmp_hyper_barrier_release` and the like).
+    fn is_let_in(&self, thread: &StructData) -> bool {
+        let s = &self.context.kmp.structs;
+        let is_set = |state: StructData| -> Result<bool, Reason> {
+            Ok(state.uint(&s.bstate.wait_flag)? == 0 && state.uint(&s.bstate.go)? & !BARRIER_FLAGS != 0)
+        };
+        self.barrier_state(thread, Barriers::ForkJoin).and_then(is_set).unwrap_or(false)
     }
 
     /// Memory shows no wait. The runtime spins in its own code or through `sched_yield`, and sleeps through futex
