@@ -128,6 +128,8 @@ pub struct Guest {
     pub settles: Settles,
     /// How it is inspected.
     pub looks: Vec<Look>,
+    /// The user whom it and the inspections belong to; the superuser by default.
+    pub user: Option<u32>,
 }
 
 impl Guest {
@@ -367,6 +369,7 @@ fn lay_out(root: &Path, commands: &Path, server: Option<&Path>, guests: &[Guest]
             settles: guest.settles,
             looks: guest.looks.clone(),
             serves: server.is_some(),
+            user: guest.user,
         });
     }
     fs::write(root.join(PLAN.trim_start_matches('/')), serde_json::to_vec(&plan)?)?;

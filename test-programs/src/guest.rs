@@ -68,6 +68,8 @@ pub struct Planned {
     pub looks: Vec<Look>,
     /// Whether it is left to a debugger after that.
     pub serves: bool,
+    /// The user whom it and the inspections belong to; the superuser by default.
+    pub user: Option<u32>,
 }
 
 /// One inspection.
@@ -79,6 +81,8 @@ pub struct Look {
     pub arguments: Vec<String>,
     /// Of the core that the process leaves, not of the process.
     pub of_core: bool,
+    /// What `kernel.yama.ptrace_scope` is set to before it. The kernel does not let 3 be undone.
+    pub ptrace_scope: Option<u32>,
 }
 
 /// What came of all programs, as it is kept for the support matrix.

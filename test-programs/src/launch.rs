@@ -61,6 +61,7 @@ pub struct Launch {
     arguments: Vec<String>,
     core_directory: Option<PathBuf>,
     leads_group: bool,
+    user: Option<u32>,
 }
 
 /// A process just started, and our ends of its pipes. Whoever has it ends it.
@@ -87,6 +88,7 @@ impl Launch {
             arguments: Vec::new(),
             core_directory: None,
             leads_group: false,
+            user: None,
         }
     }
 
@@ -130,6 +132,11 @@ impl Launch {
         &self.executable
     }
 
+    /// Its arguments.
+    pub fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
     /// What it is to run on.
     pub fn runtime(&self) -> Runtime {
         self.runtime
@@ -139,6 +146,13 @@ impl Launch {
     #[must_use]
     pub fn leading_group(mut self) -> Launch {
         self.leads_group = true;
+        self
+    }
+
+    /// Has the process belong to this user, and to the group with the same number. Only the superuser can start it.
+    #[must_use]
+    pub fn of_user(mut self, user: Option<u32>) -> Launch {
+        self.user = user;
         self
     }
 
@@ -190,6 +204,9 @@ impl Launch {
         }
         if self.leads_group {
             command.process_group(0);
+        }
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
         }
         let leaves_core = self.core_directory.is_some();
         let prepare = move || {

@@ -34,7 +34,9 @@ fn gdb_on_an_emulated_machine() {
                 name: "text".to_owned(),
                 arguments: vec!["--pause".into(), "brief".into()],
                 of_core: false,
+                ptrace_scope: None,
             }],
+            user: None,
         };
         let mut printed = Vec::new();
         let emulated = emulate_served(&guest, &mut |served| {

@@ -193,7 +193,7 @@ impl OpenError {
             OpenError::KernelThread { .. } | OpenError::NotCore { .. } => Some(NAME_A_TARGET.into()),
             OpenError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Some(NAME_A_TARGET.into()),
             OpenError::UnknownMachine { .. } => {
-                Some("try again: a process that begins another program has no header for a moment".into())
+                Some("try again: a process that begins another program, or ends, has no header for a moment".into())
             }
             OpenError::Io { .. } => None,
         }

@@ -93,7 +93,7 @@ const CORE: &str = "core";
 
 fn look(name: &str, arguments: &[&str]) -> Look {
     let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-    Look { name: name.to_owned(), arguments, of_core: name == CORE }
+    Look { name: name.to_owned(), arguments, of_core: name == CORE, ptrace_scope: None }
 }
 
 /// Every way of looking at a program.
@@ -121,6 +121,7 @@ fn guest_on(runtime: GuestRuntime) -> impl Fn(&'static str, &'static [&'static s
         variables: Vec::new(),
         settles,
         looks: looks.to_vec(),
+        user: None,
     }
 }
 
@@ -284,6 +285,33 @@ fn the_demo_on_an_emulated_machine() {
         for part in ["DEADLOCK", "waits for lock total_lock, hang.c:37, in sweep", "has not reached the barrier"] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+}
+
+/// A kernel with Yama, the process and the look of the same ordinary user. By default such a kernel permits looks at children only.
+#[test]
+fn yama_on_an_emulated_machine() {
+    let scopes = ["0", "1", "2", "3"];
+    let look = |scope: &&str| Look { ptrace_scope: scope.parse().ok(), ..look(scope, &[]) };
+    let looks: Vec<Look> = scopes.iter().map(look).collect();
+    let hang = guest_on(RUNTIMES[0])("hang", &[], Settles::Hangs, &looks);
+    let guest = Guest { user: Some(1000), variables: vec![("OMPD_YAMA_DECIDES", "1")], ..hang };
+    let emulated = match emulate(GuestKernel::Usual, &[guest]).expect("the machine runs") {
+        Ok(emulated) => emulated,
+        Err(skip) => return skip.show(),
+    };
+    let result = &emulated.results[0];
+    assert_eq!(result.error, None);
+    let [permitted, refused @ ..] = scopes.map(|scope| &result.looks[scope]);
+    assert!(permitted.0.contains("DEADLOCK"), "{permitted:?}");
+    let expected = [
+        ("ptrace_scope is 1 (only a parent may inspect its children)", "sysctl -w kernel.yama.ptrace_scope=0"),
+        ("ptrace_scope is 2 (only with CAP_SYS_PTRACE)", "sysctl -w kernel.yama.ptrace_scope=0"),
+        ("ptrace_scope is 3 (nobody may, until the next boot)", "inspect a core file instead"),
+    ];
+    for ((out, said), (cause, remedy)) in refused.into_iter().zip(expected) {
+        assert!(out.is_empty() && said.starts_with("2\n"), "{out}{said}");
+        assert!(said.contains(cause) && said.contains(remedy), "{said}");
     }
 }
 

@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::os::fd::AsFd as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -18,6 +19,8 @@ use test_programs::guest::{
 };
 use test_programs::{Env, Executable, Launch, Running};
 
+/// Who may look at whom (kernel documentation, admin-guide/LSM/Yama).
+const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
 /// Where each program runs and leaves its core.
 const SCRATCH: &str = "/tmp/work";
 
@@ -78,7 +81,8 @@ fn one(serial: &mut BufWriter<File>, planned: &Planned) -> Result<()> {
         toolchain: planned.toolchain,
         opt: planned.opt,
     };
-    let mut launch = Launch::new(&executable, planned.runtime, Env::Settled).leaving_core_in(scratch);
+    let launch = Launch::new(&executable, planned.runtime, Env::Settled).leaving_core_in(scratch);
+    let mut launch = launch.of_user(planned.user);
     launch = launch.variable("LD_LIBRARY_PATH", &planned.libraries);
     for (name, value) in &planned.variables {
         launch = launch.variable(name, value);
@@ -97,7 +101,7 @@ fn one(serial: &mut BufWriter<File>, planned: &Planned) -> Result<()> {
     send(serial, &format!("{name}.truth"), &mut truth.as_slice())?;
     let pid = running.pid.to_string();
     for look in planned.looks.iter().filter(|look| !look.of_core) {
-        inspect(serial, name, look, &pid)?;
+        inspect(serial, planned, look, &pid)?;
     }
     if planned.serves {
         serve(serial, name, &pid)?;
@@ -134,21 +138,27 @@ fn of_core(serial: &mut BufWriter<File>, planned: &Planned, running: &mut Runnin
     send(serial, &format!("{}.core", planned.name), &mut file)?;
     let path = core.to_str().context("a plain path")?;
     for look in planned.looks.iter().filter(|look| look.of_core) {
-        inspect(serial, &planned.name, look, path)?;
+        inspect(serial, planned, look, path)?;
     }
     fs::remove_file(&core)?;
     Ok(())
 }
 
 /// Sends what the command prints. What it says on standard error is sent with it, after its exit status.
-fn inspect(serial: &mut BufWriter<File>, name: &str, look: &Look, target: &str) -> Result<()> {
+fn inspect(serial: &mut BufWriter<File>, planned: &Planned, look: &Look, target: &str) -> Result<()> {
+    if let Some(scope) = look.ptrace_scope {
+        fs::write(PTRACE_SCOPE, scope.to_string()).with_context(|| format!("writing {scope} to {PTRACE_SCOPE}"))?;
+    }
     let mut command = Command::new(COMMAND);
     command.args(&look.arguments).arg(target).stdin(Stdio::null()).env("XDG_CACHE_HOME", "/dev/null");
+    if let Some(user) = planned.user {
+        command.uid(user).gid(user);
+    }
     let output = command.output().with_context(|| format!("starting {COMMAND}"))?;
     let mut said = format!("{}\n", output.status.code().map_or("killed".to_owned(), |code| code.to_string()));
     said.push_str(&String::from_utf8_lossy(&output.stderr));
     for (kind, bytes) in [("out", output.stdout), ("err", said.into_bytes())] {
-        send(serial, &format!("{name}.{}.{kind}", look.name), &mut bytes.as_slice())?;
+        send(serial, &format!("{}.{}.{kind}", planned.name, look.name), &mut bytes.as_slice())?;
     }
     Ok(())
 }

@@ -10,9 +10,12 @@ use ompd::types::*;
 use ompd_process::{Live, OpenOptions, Target};
 use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build, built_by_cargo, native_combinations};
 
+/// The variable with the path of a library that checks its own use of memory (`ci/sanitize`). Only sanitized clients can load it.
+pub const CHECKED_LIBRARY: &str = "OMPD_CHECKED_LIBRARY";
+
 /// The shared library, which cargo puts where it puts this test.
 pub fn library() -> PathBuf {
-    built_by_cargo("libompd.so")
+    std::env::var_os(CHECKED_LIBRARY).map_or_else(|| built_by_cargo("libompd.so"), PathBuf::from)
 }
 
 pub fn skip(reason: &str) {
