@@ -16,6 +16,7 @@ mod layout;
 mod life;
 mod matrix;
 mod plugins;
+mod real;
 mod unknowns;
 
 use std::process::ExitCode;
@@ -54,6 +55,8 @@ enum Task {
     PluginTable(plugins::Arguments),
     /// How well each fetched runtime is read (start it with `ci/matrix`).
     Matrix(matrix::Arguments),
+    /// Look at real programs at random moments (start it with `ci/real`).
+    Real(real::Arguments),
     /// How often each value is unknown while programs run, and why (start it with `ci/unknowns`).
     Unknowns(unknowns::Arguments),
 }
@@ -71,6 +74,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Life(arguments) => life::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::PluginTable(arguments) => plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Matrix(arguments) => matrix::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Task::Real(arguments) => real::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Unknowns(arguments) => unknowns::run(&arguments).map(|()| ExitCode::SUCCESS),
     }
 }

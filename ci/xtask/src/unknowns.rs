@@ -65,7 +65,7 @@ impl Count {
 
 /// What was seen of one program: how often, each value, and the words of each code.
 #[derive(Debug, Default)]
-struct Seen {
+pub(crate) struct Seen {
     stops: usize,
     values: BTreeMap<String, Count>,
     words: BTreeMap<String, String>,
@@ -73,7 +73,7 @@ struct Seen {
 
 impl Seen {
     /// Counts the values of a report; `false` if it shows no team of several threads.
-    fn add(&mut self, report: &Value) -> bool {
+    pub(crate) fn add(&mut self, report: &Value) -> bool {
         let runtimes: Vec<&Value> = report["runtimes"].as_array().into_iter().flatten().collect();
         let list = |runtime: &Value, key: &str| runtime[key].as_array().cloned().unwrap_or_default();
         if !runtimes.iter().any(|runtime| list(runtime, "threads").len() > 1) {
@@ -97,6 +97,25 @@ impl Seen {
             }
         }
         true
+    }
+
+    /// Counts what was seen of another program as well.
+    pub(crate) fn join(&mut self, other: Seen) {
+        for (name, count) in other.values {
+            let of = self.values.entry(name).or_default();
+            of.known += count.known;
+            for (code, times) in count.unknown {
+                *of.unknown.entry(code).or_default() += times;
+            }
+        }
+        self.words.extend(other.words);
+    }
+
+    /// How many percent of all values are unknown.
+    pub(crate) fn share(&self) -> f64 {
+        let unknown: usize = self.values.values().map(Count::unknown).sum();
+        let known: usize = self.values.values().map(|count| count.known).sum();
+        100.0 * unknown as f64 / (known + unknown).max(1) as f64
     }
 }
 
@@ -154,14 +173,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     for subject in subjects {
         let seen = look_at(&subject, inspect, arguments.stops).with_context(|| subject.title.clone())?;
         print!("{}", rows(&subject.title, &seen, arguments.reasons));
-        for (name, count) in seen.values {
-            let of = all.values.entry(name).or_default();
-            of.known += count.known;
-            for (code, times) in count.unknown {
-                *of.unknown.entry(code).or_default() += times;
-            }
-        }
-        all.words.extend(seen.words);
+        all.join(seen);
     }
     print!("\n{}", codes(&all));
     Ok(())
@@ -179,7 +191,7 @@ fn rows(title: &str, seen: &Seen, reasons: usize) -> String {
 }
 
 /// One row for each code, the commonest first.
-fn codes(all: &Seen) -> String {
+pub(crate) fn codes(all: &Seen) -> String {
     let mut times: BTreeMap<&str, (usize, Vec<&str>)> = BTreeMap::new();
     for (name, count) in &all.values {
         for (code, often) in &count.unknown {
