@@ -1,7 +1,7 @@
 //! What threads write while others read it: events, whose a ring is, which locks are held, where regions and tasks come from.
 //!
-//! Of the words that belong together, one says whether they do. It changes first, and is written last. What is stored behind the
-//! fence cannot be seen without that change. The tests go through all orders in which threads may write and read.
+//! One word of each record says whether the record is whole. It changes first, and is written last. What is stored behind the
+//! fence cannot be seen without that change. The tests try orders in which threads may write and read.
 
 #[cfg(test)]
 mod models;

@@ -192,9 +192,9 @@ impl OpenError {
             }
             OpenError::KernelThread { .. } | OpenError::NotCore { .. } => Some(NAME_A_TARGET.into()),
             OpenError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Some(NAME_A_TARGET.into()),
-            OpenError::UnknownMachine { .. } => {
-                Some("try again: a process that begins another program, or ends, has no header for a moment".into())
-            }
+            OpenError::UnknownMachine { .. } => Some(
+                "try again, since it may just have begun another program; if it stays so, inspect a core file".into(),
+            ),
             OpenError::Io { .. } => None,
         }
     }

@@ -138,7 +138,14 @@ fn moving(inspection: &Inspection) -> Option<Answer> {
         } else {
             String::new()
         };
-        let word = if waiting.is_empty() { "UNKNOWN" } else { "WAITING" };
+        let continues = |thread: &&&Thread| {
+            thread.wait.value().and_then(Option::as_ref).is_some_and(|wait| wait.over.get() == Some(true))
+        };
+        let word = match all.iter().find(continues) {
+            Some(_) => "RUNNING",
+            None if waiting.is_empty() => "UNKNOWN",
+            None => "WAITING",
+        };
         (word, format!("no OpenMP thread is seen to execute the program{waiting}{unknown}"), Vec::new())
     };
     let live = inspection.kind == TargetKind::Live;

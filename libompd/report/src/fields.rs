@@ -24,22 +24,25 @@ const LISTS: [(&str, &[&str]); 10] = [
     ("leagues", &["lwp"]),
     ("children", &["pid"]),
 ];
-/// Members that name an item of a list of their runtime by its place.
-const REFERENCES: [(&str, &str); 8] = [
-    ("team", "teams"),
-    ("parent", "the list that it is in"),
-    ("task", "tasks"),
-    ("generating", "tasks"),
-    ("of_task", "tasks"),
-    ("lock", "locks"),
-    ("taskgroup", "taskgroups"),
-    ("predecessors", "tasks"),
+/// Members that name an item of a list of their runtime by its place. Without a list it is that in which the member's item is.
+const REFERENCES: [(&str, Option<&str>); 8] = [
+    ("team", Some("teams")),
+    ("parent", None),
+    ("task", Some("tasks")),
+    ("generating", Some("tasks")),
+    ("of_task", Some("tasks")),
+    ("lock", Some("locks")),
+    ("taskgroup", Some("taskgroups")),
+    ("predecessors", Some("tasks")),
 ];
+
+/// The names of the items of a runtime's lists, by list.
+type Names = HashMap<String, Vec<String>>;
 
 /// The values of a JSON report. Where values come from is not among them.
 pub fn of(report: &Value) -> Fields {
     let mut fields = Fields::new();
-    add(&mut fields, report, String::new(), None);
+    add(&mut fields, report, String::new(), &Names::new());
     fields
 }
 
@@ -54,6 +57,24 @@ fn item_name(list: &str, at: usize, item: &Value) -> String {
     }
 }
 
+/// The names of all items of a list. Of equal ones the second gets a number: what should tell items apart may be damaged.
+fn item_names(list: &str, items: &[Value]) -> Vec<String> {
+    let mut taken: HashMap<String, usize> = HashMap::new();
+    let unique = |(at, item)| {
+        let name = item_name(list, at, item);
+        let times = taken.entry(name.clone()).or_default();
+        *times += 1;
+        if *times > 1 { format!("{name}#{times}") } else { name }
+    };
+    items.iter().enumerate().map(unique).collect()
+}
+
+/// The names of the items of all lists of a runtime.
+fn names_of(runtime: &Value) -> Names {
+    let members = runtime.as_object().into_iter().flatten();
+    members.filter_map(|(list, items)| Some((list.clone(), item_names(list, items.as_array()?)))).collect()
+}
+
 /// An address without leading zeros; other text as it is.
 fn short(text: &str) -> String {
     match text.strip_prefix("0x") {
@@ -62,53 +83,43 @@ fn short(text: &str) -> String {
     }
 }
 
-fn add(fields: &mut Fields, value: &Value, name: String, runtime: Option<&Value>) {
+fn add(fields: &mut Fields, value: &Value, name: String, names: &Names) {
     let below = |part: &str| if name.is_empty() { part.to_owned() } else { format!("{name}.{part}") };
     let last = name.rsplit('.').next().unwrap_or_default();
     match value {
         Value::Object(members) => {
             if let Some(known) = members.get("value").filter(|_| members.contains_key("origin")) {
-                return add(fields, known, name, runtime);
+                return add(fields, known, name, names);
             }
             for (key, member) in members.iter().filter(|(key, _)| *key != "origin") {
-                add(fields, member, below(key), runtime);
+                add(fields, member, below(key), names);
             }
         }
         Value::Array(items) if items.is_empty() => drop(fields.insert(name, value.clone())),
         Value::Array(items) => {
-            let mut taken: HashMap<String, usize> = HashMap::new();
-            for (at, item) in items.iter().enumerate() {
-                let runtime = if last == "runtimes" { Some(item) } else { runtime };
-                if let Some(named) = named_item(&name, item, runtime) {
-                    fields.insert(below(&named), Value::Bool(true));
-                    continue;
+            for (own, item) in item_names(last, items).iter().zip(items) {
+                let of_runtime = (last == "runtimes").then(|| names_of(item));
+                match named_item(&name, item, names) {
+                    Some(named) => drop(fields.insert(below(&named), Value::Bool(true))),
+                    None => add(fields, item, below(own), of_runtime.as_ref().unwrap_or(names)),
                 }
-                let mut own = item_name(last, at, item);
-                let times = taken.entry(own.clone()).or_default();
-                *times += 1;
-                // What should tell items apart may be damaged.
-                if *times > 1 {
-                    own = format!("{own}#{times}");
-                }
-                add(fields, item, below(&own), runtime);
             }
         }
         _ => {
-            let value = named_item(&name, value, runtime).map_or_else(|| value.clone(), Value::from);
+            let value = named_item(&name, value, names).map_or_else(|| value.clone(), Value::from);
             fields.insert(name, value);
         }
     }
 }
 
 /// The name of the item that the member of a runtime with this name names by its place, if it names one.
-fn named_item(member: &str, value: &Value, runtime: Option<&Value>) -> Option<String> {
+fn named_item(member: &str, value: &Value, names: &Names) -> Option<String> {
     let mut parts = member.rsplit('.');
     let (last, of) = (parts.next()?, parts.nth(1));
     let (_, list) = REFERENCES.iter().find(|(reference, _)| *reference == last)?;
-    // Teams and task groups have parents of their own kind.
-    let list = if last == "parent" { of? } else { *list };
+    let list = list.or(of)?;
     let at = usize::try_from(value.as_u64()?).ok()?;
-    Some(format!("{list}.{}", item_name(list, at, runtime?[list].get(at)?)))
+    Some(format!("{list}.{}", names.get(list)?.get(at)?))
 }
 
 /// What a name stands for.
@@ -183,7 +194,8 @@ mod tests {
                 "teams": [{"descriptor": "0x00a0", "parent": {"value": null, "origin": "code"}}],
                 "tasks": [{"descriptor": "0xb0"}, {"descriptor": "0xb1", "predecessors": [0]}],
                 "locks": [{"object": "0x07"}],
-                "taskgroups": [{"descriptor": "0xc0"}, {"descriptor": "0xc0", "parent": {"value": 0, "origin": "code"}}],
+                "taskgroups": [{"descriptor": "0xc0"}, {"descriptor": "0xc0", "parent": {"value": 0, "origin": "code"}},
+                    {"descriptor": "0xc1", "parent": {"value": 1, "origin": "code"}}],
                 "icvs": [{"name": "cancel-var", "value": {"value": false, "origin": "code"}}],
             }],
             "verdicts": [{"verdict": "deadlock"}],
@@ -203,6 +215,7 @@ mod tests {
         assert_eq!(value("runtimes.0.icvs.cancel-var.value"), Some(json!(false)));
         assert_eq!(value("runtimes.0.tasks.0xb1.predecessors.tasks.0xb0"), Some(json!(true)));
         assert_eq!(value("runtimes.0.taskgroups.0xc0#2.parent"), Some(json!("taskgroups.0xc0")));
+        assert_eq!(value("runtimes.0.taskgroups.0xc1.parent"), Some(json!("taskgroups.0xc0#2")));
         assert_eq!(value("verdicts.0.verdict"), Some(json!("deadlock")));
         assert_eq!(value("issues"), Some(json!([])));
         assert_eq!(fields.keys().filter(|name| name.contains("origin")).count(), 0);

@@ -193,7 +193,7 @@ pub fn plural(doing: &str) -> String {
         Some(rest) => {
             format!("wait {}", rest.replacen(" its ", " their ", 1).replacen(" it depends", " they depend", 1))
         }
-        None => doing.to_owned(),
+        None => doing.strip_prefix("is ").map_or_else(|| doing.to_owned(), |rest| format!("are {rest}")),
     }
 }
 

@@ -11,7 +11,7 @@ use ompd_runtime::icvs;
 use ompd_runtime::merge::merge;
 use ompd_runtime::model::*;
 use ompd_runtime::names::FileNames;
-use test_programs::{Env, Held, Launch, Opt, Skip, Toolchain, build, libomp_libraries, native_combinations};
+use test_programs::{Env, Held, Launch, Opt, Process, Skip, Toolchain, build, libomp_libraries, native_combinations};
 
 #[path = "common/lying.rs"]
 mod lying;
@@ -458,25 +458,35 @@ fn loop_that_was_cancelled_is_not_said_to_be_one() {
     });
 }
 
-/// Queues, lists and tables that lie: every walk ends, nothing panics, and what refers to something refers to what is there.
+/// A process that ends with the test.
+struct Ends(Process);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.child.kill();
+        let _ = self.0.child.wait();
+        test_programs::remove_registration(self.0.child.id());
+    }
+}
+
 /// A worker of a program that opens one region after the other, found after it was let into a region and before it has noticed.
 #[test]
 fn worker_that_is_let_into_a_region_is_about_to_begin_it() {
     for (toolchain, runtime) in native_combinations().into_iter().filter(|(_, runtime)| runtime.is_kmp()) {
         let program = build("regions", toolchain, Opt::O2, &[]).expect("it builds");
         let launch = Launch::new(&program, runtime, Env::Stock).variable("KMP_BLOCKTIME", "infinite");
-        let mut process = launch.argument("1000000000").argument("4").spawn().expect("it starts");
-        let pid = process.child.id().cast_signed();
+        let process = Ends(launch.argument("1000000000").argument("4").spawn().expect("it starts"));
+        let pid = process.0.child.id().cast_signed();
         let is_let_in = |thread: &RawThread| {
             let wait = thread.wait.value().and_then(Option::as_ref);
             wait.is_some_and(|wait| wait.kind == WaitKind::RegionStart && wait.over.get() == Some(true))
         };
         let find = || -> Option<RawThread> {
             for _ in 0..2000 {
-                let mut live = Live::open(pid, &OpenOptions::default()).ok()?;
+                let mut live = Live::open(pid, &OpenOptions::default()).expect("it can be opened");
                 let runtimes = discover(&live, &[]);
                 let Some(runtime) = runtimes.first() else { continue };
-                live.stop().ok()?;
+                live.stop().expect("it can be stopped");
                 let raw = runtime.snapshot(&live);
                 live.resume();
                 if let Some(thread) = raw.threads.into_iter().find(is_let_in) {
@@ -485,16 +495,13 @@ fn worker_that_is_let_into_a_region_is_about_to_begin_it() {
             }
             None
         };
-        let found = find();
-        let _ = process.child.kill();
-        let _ = process.child.wait();
-        test_programs::remove_registration(pid);
-        let found = found.unwrap_or_else(|| panic!("{runtime:?}: none was met"));
-        assert_ne!(found.thread_num.get(), Some(0), "the primary thread lets the others in");
+        let found = find().unwrap_or_else(|| panic!("{runtime:?}: none was met"));
+        assert!(found.thread_num.get().is_some_and(|number| number > 0), "the primary thread lets the others in");
         assert!(found.wait.value().is_some_and(|wait| wait.as_ref().is_some_and(|wait| wait.team.is_some())));
     }
 }
 
+/// Queues, lists and tables that lie: every walk ends, nothing panics, and what refers to something refers to what is there.
 #[test]
 fn walks_end_whatever_memory_holds() {
     for (name, arguments) in [("kmp_tasks", ["3000"]), ("kmp_loops", ["narrow"])] {

@@ -51,10 +51,9 @@ const ALL: &[Program] = &[
     Program { name: "python jit loop", file: None, arguments: &["jit_loop"] },
 ];
 
-/// Those that are there, by any compiler.
-pub fn all(folder: &Path) -> Vec<Program> {
-    let is_there = |program: &&Program| Toolchain::ALL.iter().any(|toolchain| program.is_there(folder, *toolchain));
-    ALL.iter().filter(is_there).cloned().collect()
+/// All of them, whether they are there or not.
+pub fn all() -> &'static [Program] {
+    ALL
 }
 
 impl Program {
@@ -62,20 +61,24 @@ impl Program {
         self.file.map(|file| folder.join(toolchain.command()).join(file))
     }
 
-    fn is_there(&self, folder: &Path, toolchain: Toolchain) -> bool {
+    /// Whether it is built by this compiler where it is: wheels have code by GCC.
+    pub fn is_for(&self, toolchain: Toolchain) -> bool {
+        self.file.is_some() || toolchain == Toolchain::Gcc
+    }
+
+    /// Whether it is there.
+    pub fn is_there(&self, folder: &Path, toolchain: Toolchain) -> bool {
         match self.path(folder, toolchain) {
             Some(path) => path.is_file(),
-            // Wheels have code by GCC.
-            None => toolchain == Toolchain::Gcc && Launch::python(self.arguments[0], Env::Stock).is_ok(),
+            None => Launch::python(self.arguments[0], Env::Stock).is_ok(),
         }
     }
 }
 
 impl Program {
-    /// Whether it is built by a compiler, and can run on a runtime.
-    pub fn runs_on(&self, folder: &Path, toolchain: Toolchain, runtime: Runtime) -> bool {
-        // A wheel has its own libgomp.
-        self.is_there(folder, toolchain) && (self.file.is_some() || runtime == Runtime::Libgomp)
+    /// Whether it can run on a runtime: a wheel has its own libgomp.
+    pub fn runs_on(&self, runtime: Runtime) -> bool {
+        self.file.is_some() || runtime == Runtime::Libgomp
     }
 
     /// What starts it. It ends when what has started it ends.

@@ -157,6 +157,11 @@ impl Cache {
         self.blob.get(from..from + len)
     }
 
+    /// True if a stop cannot copy all of it. What was handed on twice counts twice.
+    fn is_too_large(&self) -> bool {
+        self.pages.len() as u64 * PAGE + self.blob.len() as u64 + self.passed_bytes > MAX_PLANNED
+    }
+
     /// Notes ranges that are handed on.
     fn pass(&mut self, ranges: &[(Addr, u64)]) {
         let ranges = ranges.iter().map(|(addr, len)| (addr.0, *len)).filter(|(_, len)| *len > 0);
@@ -329,8 +334,8 @@ impl Memory {
     /// See [`crate::Target::is_late`].
     pub fn is_late(&self) -> bool {
         let is_rehearsed = self.phase.get() == Phase::Rehearsed;
-        let is_too_much = |cache: &Cache| cache.passed_bytes > MAX_PLANNED;
-        is_rehearsed && self.cache.borrow().as_ref().is_some_and(is_too_much) || self.is_past(|times| times.late)
+        is_rehearsed && self.cache.borrow().as_ref().is_some_and(Cache::is_too_large)
+            || self.is_past(|times| times.late)
     }
 
     /// True if something was not read because the process had been held for too long.

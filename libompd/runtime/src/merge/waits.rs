@@ -39,7 +39,15 @@ fn by_evidence(raw: &RawSnapshot, stacks: &StackEvidence, in_program: &HashSet<i
     let mut found: Vec<(usize, Wait)> = Vec::new();
     for (index, thread) in raw.threads.iter().enumerate() {
         // Memory and registers leave it open, and its stack shows that it executes code of the program.
-        if matches!(waits[index], Fact::Unknown { .. }) && thread.lwp.is_some_and(|lwp| in_program.contains(&lwp)) {
+        // So it does where memory shows only that it may begin the region.
+        let is_open = match &waits[index] {
+            Fact::Unknown { .. } => true,
+            Fact::Known { value: Some(wait), .. } => {
+                wait.kind == WaitKind::RegionStart && wait.over.get() == Some(true)
+            }
+            Fact::Known { value: None, .. } => false,
+        };
+        if is_open && thread.lwp.is_some_and(|lwp| in_program.contains(&lwp)) {
             waits[index] = Fact::known(None, Origin::Stack);
         }
         let Some(call) = thread.lwp.and_then(|lwp| stacks.calls.get(&lwp)) else { continue };

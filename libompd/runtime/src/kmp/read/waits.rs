@@ -18,6 +18,8 @@ use crate::os::is_futex_wait;
 
 /// The two low bits of a barrier word are flags (`KMP_BARRIER_SLEEP_STATE`, `KMP_BARRIER_UNUSED_STATE`).
 const BARRIER_FLAGS: u64 = 3;
+/// What is added to a thread's word to let it go (KMP_BARRIER_STATE_BUMP).
+const BARRIER_BUMP: u64 = 4;
 /// `flag_type` of a sleeper's flag object: a 32-bit word.
 const FLAG32: u64 = 0;
 /// `flag_type`: a 64-bit word, plain or atomic.
@@ -461,7 +463,7 @@ impl WaitReader<'_> {
             Some(Ok(registers)) => match self.locks.futex_wait(self.context, self.threads, &registers) {
                 Some(wait) => Fact::known(Some(wait), Origin::Registers),
                 None => match self.wait_by_registers(&registers) {
-                    Fact::Unknown { .. } if !primary && self.is_let_in(&view) => {
+                    Fact::Unknown { .. } if !primary && !in_explicit && self.is_let_in(&view) => {
                         let word = self.barrier_state(&view, Barriers::ForkJoin);
                         let word = word.and_then(|state| state.addr_of(&s.bstate.go)).unwrap_or(Addr::NULL);
                         waiting(WaitKind::RegionStart, word, region, Fact::unknown(Common::NotRecorded), &s.bstate.go)
@@ -478,12 +480,12 @@ impl WaitReader<'_> {
         }
     }
 
-    /// True if a worker has been let into a region, and has not noticed it yet: it clears its word when it does
-    /// (`__kmp_hyper_barrier_release` and the like).
+    /// True if a worker has been let into a region, and has not noticed it yet: who lets it in adds [`BARRIER_BUMP`] to its word, and it
+    /// clears the word when it notices (`__kmp_hyper_barrier_release` and the like). In other bits the barrier `hier` counts leaves.
     fn is_let_in(&self, thread: &StructData) -> bool {
         let s = &self.context.kmp.structs;
         let is_set = |state: StructData| -> Result<bool, Reason> {
-            Ok(state.uint(&s.bstate.wait_flag)? == 0 && state.uint(&s.bstate.go)? & !BARRIER_FLAGS != 0)
+            Ok(state.uint(&s.bstate.wait_flag)? == 0 && state.uint(&s.bstate.go)? & BARRIER_BUMP != 0)
         };
         self.barrier_state(thread, Barriers::ForkJoin).and_then(is_set).unwrap_or(false)
     }
