@@ -38,6 +38,6 @@ impl Segments {
     /// Where in the core the byte at this address lies, and how many of the process's bytes follow there.
     pub fn find(&self, address: u64) -> Option<(u64, u64)> {
         let (addresses, at) = self.0.iter().find(|(addresses, _)| addresses.contains(&address))?;
-        Some((at + address - addresses.start, addresses.end - address))
+        Some((at + (address - addresses.start), addresses.end - address))
     }
 }
