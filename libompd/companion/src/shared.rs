@@ -46,7 +46,7 @@ impl Word for AtomicU64 {
 #[inline]
 pub fn write_event<W: Word>(place: &[W; EVENT_WORDS], words: [u64; EVENT_WORDS]) {
     let ([finished_place, rest_of_place @ ..], [finished, rest @ ..]) = (place, words);
-    // Whoever reads now finds nothing here, until the last store says that all is there.
+    // Readers find no event here until the last store.
     finished_place.store(0, Relaxed);
     W::fence(Release);
     for (place, word) in rest_of_place.iter().zip(rest) {
@@ -92,9 +92,7 @@ pub fn give_ring<W: Word>(ring: &Ring<W>, thread: &NewThread, clear: impl FnOnce
         (&ring.held_beyond, 0),
         (&ring.next_task, 0),
     ];
-    for (word, value) in words {
-        word.store(value, Relaxed);
-    }
+    store(words);
     clear();
     ring.state.store(RingState::Used as u64, Release);
 }
@@ -152,11 +150,17 @@ pub fn create<W: Word>(entry: &Creation<W>, epoch: u64, id: u64, new: &NewCreati
         (&entry.thread, new.thread),
         (&entry.epoch, epoch),
     ];
+    store(words);
+    entry.id.store(id, Release);
+    true
+}
+
+/// Stores words that another one says belong together.
+#[inline]
+fn store<W: Word, const N: usize>(words: [(&W, u64); N]) {
     for (word, value) in words {
         word.store(value, Relaxed);
     }
-    entry.id.store(id, Release);
-    true
 }
 
 /// Forgets what has this name, if it is still in its entry. Returns whether it was.

@@ -320,7 +320,21 @@ pub fn runtime_names(runtimes: &[RuntimeSnapshot]) -> Vec<(Addr, String)> {
 
 #[cfg(test)]
 mod tests {
+    use ompd_runtime::Origin;
+
     use super::*;
+
+    #[test]
+    fn worker_that_was_let_in_is_about_to_begin_and_another_one_waits() {
+        let wait = |over| Wait { over, ..Wait::new(WaitKind::RegionStart, Addr(1), Origin::Dwarf) };
+        let let_in = waiting(&wait(Fact::known(true, Origin::Dwarf)));
+        assert_eq!(
+            (let_in.as_str(), plural(&let_in).as_str()),
+            ("is about to begin the region", "are about to begin the region")
+        );
+        let other = waiting(&wait(Fact::known(false, Origin::Dwarf)));
+        assert_eq!(plural(&other), "wait for the other threads of their team to start the region");
+    }
 
     #[test]
     fn what_a_thread_does_on_a_device_names_construct_device_and_operation() {

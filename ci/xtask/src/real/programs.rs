@@ -73,9 +73,7 @@ impl Program {
             None => Launch::python(self.arguments[0], Env::Stock).is_ok(),
         }
     }
-}
 
-impl Program {
     /// Whether it can run on a runtime: a wheel has its own libgomp.
     pub fn runs_on(&self, runtime: Runtime) -> bool {
         self.file.is_some() || runtime == Runtime::Libgomp

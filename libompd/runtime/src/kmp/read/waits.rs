@@ -308,7 +308,7 @@ impl WaitReader<'_> {
         // Who has arrived nowhere may be waiting on another word altogether (barriers of the kind `dist`), unless it sleeps on
         // this one. The word of such a barrier is never set.
         if matches!(wait.kind, WaitKind::Pool | WaitKind::RegionStart)
-            && !self.is_let_in(&raw.view)
+            && self.let_in_by(&raw.view).is_none()
             && self.slept_on(&raw.view)? != Some(state.addr_of(&s.bstate.go)?)
         {
             return Err(Reason::from(Own::SpinsOnUnknown));
@@ -463,11 +463,10 @@ impl WaitReader<'_> {
             Some(Ok(registers)) => match self.locks.futex_wait(self.context, self.threads, &registers) {
                 Some(wait) => Fact::known(Some(wait), Origin::Registers),
                 None => match self.wait_by_registers(&registers) {
-                    Fact::Unknown { .. } if !primary && !in_explicit && self.is_let_in(&view) => {
-                        let word = self.barrier_state(&view, Barriers::ForkJoin);
-                        let word = word.and_then(|state| state.addr_of(&s.bstate.go)).unwrap_or(Addr::NULL);
-                        waiting(WaitKind::RegionStart, word, region, Fact::unknown(Common::NotRecorded), &s.bstate.go)
-                    }
+                    unknown @ Fact::Unknown { .. } if !primary && !in_explicit => match self.let_in_by(&view) {
+                        Some(word) => let_in(word, region, &s.bstate.go),
+                        None => unknown,
+                    },
                     wait => wait,
                 },
             },
@@ -480,14 +479,14 @@ impl WaitReader<'_> {
         }
     }
 
-    /// True if a worker has been let into a region, and has not noticed it yet: who lets it in adds [`BARRIER_BUMP`] to its word, and it
-    /// clears the word when it notices (`__kmp_hyper_barrier_release` and the like). In other bits the barrier `hier` counts leaves.
-    fn is_let_in(&self, thread: &StructData) -> bool {
+    /// The word by which a worker has been let into a region, if it has not noticed that yet. Who lets it in adds [`BARRIER_BUMP`], and
+    /// it clears the word when it notices (`__kmp_hyper_barrier_release` and the like). In other bits the barrier `hier` counts leaves.
+    /// `None` also where the word cannot be read: then nothing is told by it.
+    fn let_in_by(&self, thread: &StructData) -> Option<Addr> {
         let s = &self.context.kmp.structs;
-        let is_set = |state: StructData| -> Result<bool, Reason> {
-            Ok(state.uint(&s.bstate.wait_flag)? == 0 && state.uint(&s.bstate.go)? & BARRIER_BUMP != 0)
-        };
-        self.barrier_state(thread, Barriers::ForkJoin).and_then(is_set).unwrap_or(false)
+        let state = self.barrier_state(thread, Barriers::ForkJoin).ok()?;
+        let is_set = state.uint(&s.bstate.wait_flag).ok()? == 0 && state.uint(&s.bstate.go).ok()? & BARRIER_BUMP != 0;
+        if is_set { state.addr_of(&s.bstate.go).ok() } else { None }
     }
 
     /// Memory shows no wait. The runtime spins in its own code or through `sched_yield`, and sleeps through futex
@@ -561,6 +560,15 @@ fn waiting(
 ) -> Fact<Option<Wait>> {
     let Some(origin) = by.origin() else { return Fact::unknown(Own::RecordUnknown) };
     Fact::known(Some(Wait { location: line.value().cloned(), team, ..Wait::new(kind, object, origin) }), origin)
+}
+
+/// The wait of a worker that may begin its region.
+fn let_in(word: Addr, team: Option<TeamId>, by: &Slot) -> Fact<Option<Wait>> {
+    let mut wait = waiting(WaitKind::RegionStart, word, team, Fact::unknown(Common::NotRecorded), by);
+    if let Fact::Known { value: Some(wait), .. } = &mut wait {
+        wait.over = by.fact(Ok(true));
+    }
+    wait
 }
 
 fn barrier(which: Barriers, word: Addr, team: Option<TeamId>, line: Fact<SourceLine>, by: &Slot) -> Fact<Option<Wait>> {
