@@ -1,7 +1,7 @@
 //! What libomp and libiomp5 record beside teams and threads, compared with what a program knows of itself. All builds
 //! of them that are at hand are tested.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use ompd_process::{Addr, Live, OpenOptions};
@@ -481,23 +481,31 @@ fn worker_that_is_let_into_a_region_is_about_to_begin_it() {
             let wait = thread.wait.value().and_then(Option::as_ref);
             wait.is_some_and(|wait| wait.kind == WaitKind::RegionStart && wait.over.get() == Some(true))
         };
-        let find = || -> Option<RawThread> {
-            for _ in 0..2000 {
+        let find = || {
+            (0..2000).find_map(|_| {
                 let mut live = Live::open(pid, &OpenOptions::default()).expect("it can be opened");
                 let runtimes = discover(&live, &[]);
-                let Some(runtime) = runtimes.first() else { continue };
+                let runtime = runtimes.first()?;
                 live.stop().expect("it can be stopped");
                 let raw = runtime.snapshot(&live);
                 live.resume();
-                if let Some(thread) = raw.threads.into_iter().find(is_let_in) {
-                    return Some(thread);
-                }
-            }
-            None
+                let at = raw.threads.iter().position(is_let_in)?;
+                let lwp = raw.threads[at].lwp?;
+                let names = FileNames::of(&live, &runtimes, &|_| None);
+                let in_program = HashSet::from([lwp]);
+                let memory_alone = Evidence::of_names(&names);
+                let with_its_stack = Evidence { in_program: &in_program, ..memory_alone };
+                let merged =
+                    |evidence: &Evidence<'_>| merge(vec![raw.clone()], evidence).remove(0).threads.swap_remove(at);
+                Some((merged(&memory_alone), merged(&with_its_stack)))
+            })
         };
-        let found = find().unwrap_or_else(|| panic!("{runtime:?}: none was met"));
-        assert!(found.thread_num.get().is_some_and(|number| number > 0), "the primary thread lets the others in");
-        assert!(found.wait.value().is_some_and(|wait| wait.as_ref().is_some_and(|wait| wait.team.is_some())));
+        let (thread, in_program) = find().unwrap_or_else(|| panic!("{runtime:?}: none was met"));
+        assert!(thread.thread_num.get().is_some_and(|number| number > 0), "the primary thread lets the others in");
+        let wait = thread.wait.value().and_then(Option::as_ref).expect("a wait");
+        assert!(wait.kind == WaitKind::RegionStart && wait.team.is_some() && !wait.object.is_null(), "{wait:?}");
+        // A stack with code of the program says more.
+        assert_eq!(in_program.wait.value(), Some(&None));
     }
 }
 
