@@ -33,6 +33,9 @@ pub struct Arguments {
     /// How many looks there are in all.
     #[arg(long, default_value_t = 10_000)]
     looks: usize,
+    /// How many minutes all looks may take. Each program has an equal share, and what others have left of theirs.
+    #[arg(long, default_value_t = 60)]
+    minutes: u32,
     /// Looks only at programs whose name contains this.
     #[arg(long)]
     only: Option<String>,
@@ -88,9 +91,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     );
     println!("|---|---|---|---:|---:|---:|---|---:|---:|");
     let each = arguments.looks.div_ceil(subjects.len());
-    for subject in &subjects {
+    let (began, share) = (Instant::now(), Duration::from_secs(60) * arguments.minutes / subjects.len() as u32);
+    for (subject, number) in subjects.iter().zip(1..) {
         let title = format!("{} by {} on {:?}", subject.program.name, subject.toolchain.command(), subject.runtime);
-        let of = look_at(subject, &folder, &inspect, each, &mut random, arguments.keep.as_deref());
+        let until = began + share * number;
+        let of = look_at(subject, &folder, &inspect, each, until, &mut random, arguments.keep.as_deref());
         let of = of.with_context(|| title.clone())?;
         println!("{}", row(subject, &of));
         looks += of.looks;
@@ -99,6 +104,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     print!("\n{}", codes(&all));
     println!("\n{looks} looks, {} findings", findings.len());
+    if looks < arguments.looks {
+        println!("{} looks are missing: they would have taken longer than --minutes allows", arguments.looks - looks);
+    }
     ensure!(findings.is_empty(), "{} findings", findings.len());
     Ok(())
 }
@@ -141,6 +149,7 @@ fn look_at(
     folder: &Path,
     inspect: &Path,
     looks: usize,
+    until: Instant,
     random: &mut Random,
     keep: Option<&Path>,
 ) -> Result<Looked> {
@@ -148,7 +157,7 @@ fn look_at(
     let mut running = start(subject, folder, random)?;
     let mut fruitful = Instant::now();
     let mut shown = 0;
-    while of.looks < looks {
+    while of.looks < looks && Instant::now() < until {
         ensure!(fruitful.elapsed() < BARREN, "no team of threads was seen in {} seconds", BARREN.as_secs());
         sleep(INTERVAL.mul_f64(random.below(1000) as f64 / 1000.0));
         if let Some(status) = running.ended()? {
