@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use ompd_process::{Addr, Target};
@@ -13,23 +14,31 @@ use ompd_runtime::names::FileNames;
 use ompd_runtime::os::Signals;
 use ompd_runtime::waits_for::{self, Certainty};
 use ompd_runtime::{Runtime, os};
-use ompd_stack::{Cache, Code, GilHolder, Interpreter, LogicalStack, Stacks};
+use ompd_stack::{Cache, Code, GilHolder, Interpreter, LogicalStack, Report, Stacks};
 
 use crate::outside::OutsideWait;
 use crate::{Inspection, ProcessThread, Wanted, nameless, outside, rank};
 
 /// What was read in one stop.
+#[derive(Clone)]
 pub(crate) struct Read {
     snapshots: Vec<RawSnapshot>,
-    stacks: Stacks,
+    stacks: Rc<Stacks>,
     os: os::OsState,
-    remembered: Remembered,
+    remembered: Rc<Remembered>,
     /// How long a live process was held for it.
     pub(crate) pause: Option<Duration>,
     /// When that began.
     pub(crate) stopped_at: Option<SystemTime>,
     /// Processor time of its threads by then, by LWP.
     pub(crate) cpu: HashMap<i32, Duration>,
+}
+
+impl Read {
+    /// Whether the stacks of the process are still what was copied of them.
+    pub(crate) fn is_in(&self, target: &dyn Target) -> bool {
+        self.stacks.are_unchanged(target)
+    }
 }
 
 /// What is found in the files of a process before it is stopped.
@@ -47,9 +56,9 @@ impl Places {
 
 /// Reads a target that stands still, of which the stacks have been copied.
 pub(crate) fn read(target: &dyn Target, runtimes: &[Box<dyn Runtime>], places: &Places, stacks: Stacks) -> Read {
-    let stacks = stacks.with_python(target, &places.python);
+    let stacks = Rc::new(stacks.with_python(target, &places.python));
     let snapshots: Vec<_> = runtimes.iter().map(|runtime| runtime.snapshot(target)).collect();
-    let remembered = Remembered::read(target, &places.companion, &snapshots);
+    let remembered = Rc::new(Remembered::read(target, &places.companion, &snapshots));
     Read { snapshots, stacks, os: os::read(target), remembered, pause: None, stopped_at: None, cpu: HashMap::new() }
 }
 
@@ -78,7 +87,7 @@ fn acquires_mutex(stack: &LogicalStack) -> bool {
 }
 
 /// Who holds the interpreter's lock that a thread waits for, by thread.
-fn interpreter_locks(report: &ompd_stack::Report) -> HashMap<i32, i32> {
+fn interpreter_locks(report: &Report) -> HashMap<i32, i32> {
     let held = report.python.iter().flat_map(|python| &python.gils).filter_map(|gil| match gil.holder {
         Ok(GilHolder::Thread(lwp)) => Some((lwp, &gil.waiting)),
         _ => None,
@@ -114,6 +123,11 @@ impl<'t> Lines<'t> {
     }
 }
 
+/// Follows the stacks that were read. The target may run again.
+pub(crate) fn follow(target: &dyn Target, runtimes: &[Box<dyn Runtime>], read: &Read, cache: &Cache) -> Report {
+    Report::of(target, runtimes, &read.snapshots, &read.stacks, cache)
+}
+
 /// What was read, put together and judged. The target may run again.
 pub(crate) fn finish(
     target: &dyn Target,
@@ -122,10 +136,22 @@ pub(crate) fn finish(
     wanted: Wanted<'_>,
     cache: &Cache,
 ) -> Inspection {
+    let report = follow(target, runtimes, &read, cache);
+    conclude(target, runtimes, read, report, wanted, cache)
+}
+
+/// The same, with what [`follow`] has made of the stacks.
+pub(crate) fn conclude(
+    target: &dyn Target,
+    runtimes: &[Box<dyn Runtime>],
+    read: Read,
+    report: Report,
+    wanted: Wanted<'_>,
+    cache: &Cache,
+) -> Inspection {
     let Read { snapshots, stacks, mut os, remembered, pause, stopped_at, cpu } = read;
     os::find_yielding(target, &mut os.threads);
-    let stacks = &stacks;
-    let report = ompd_stack::Report::of(target, runtimes, &snapshots, stacks, cache);
+    let stacks = &*stacks;
     if target.modules().iter().any(|module| module.exports("gnu_get_libc_version")) {
         let acquire: HashSet<i32> =
             report.logical.iter().filter(|stack| acquires_mutex(stack)).map(|stack| stack.lwp).collect();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant, SystemTime};
 
-use ompd_process::live::{Live, listing};
+use ompd_process::live::{Live, StillRead, listing};
 use ompd_process::{Holder, OpenError, OpenOptions, Pause, Target as _};
 use ompd_runtime::model::{Issue, TeamId, Trouble};
 use ompd_runtime::os::Blocked;
@@ -89,6 +89,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) cpu_at: Instant,
     /// Threads of which registers are needed that only a stop shows.
     held: BTreeSet<i32>,
+    /// Whether these are stopped for the whole read: a stop for their registers alone was in vain.
+    holds: bool,
     /// How often something was missing in what was copied in a stop.
     copies_fail: u32,
 }
@@ -108,16 +110,24 @@ impl<'a> Watch<'a> {
             cache: Cache::default(),
             cpu_at: Instant::now(),
             held: BTreeSet::new(),
+            holds: false,
             copies_fail: 0,
         })
     }
 }
 
-/// Stops that a look was given up after.
+/// What stops have cost, perhaps in vain.
 #[derive(Default)]
 struct InVain {
     pause: Duration,
     stops: u32,
+}
+
+impl InVain {
+    fn add<T>(&mut self, look: &StillRead<T>) {
+        self.pause += look.pause;
+        self.stops += look.stops;
+    }
 }
 
 impl Watch<'_> {
@@ -140,42 +150,35 @@ impl Watch<'_> {
         if !never && (self.live.pause() == Pause::Brief || self.wanted.locals) {
             return Ok(Err(InVain::default()));
         }
-        let (mut pause, mut stops, mut repeats) = (Duration::ZERO, 0, 0);
+        let (mut cost, mut repeats) = (InVain::default(), 0);
         loop {
             let (began, stopped_at) = (Instant::now(), SystemTime::now());
             let read = |live: &Live| {
                 let stacks = live.unplanned(|live| Stacks::capture(live));
                 look::read(live, &self.runtimes, &self.places, stacks)
             };
-            let Some(still) = self.live.read_still(&self.held, read)? else { return Ok(Err(InVain { pause, stops })) };
-            pause += still.pause;
-            stops += u32::from(still.stopped > 0);
-            repeats += 1;
+            let none = BTreeSet::new();
+            let held = if self.holds { &self.held } else { &none };
+            let Some(mut still) = self.live.read_still(held, read)? else { return Ok(Err(cost)) };
             let is_torn = !still.moved.is_empty();
-            if is_torn && repeats <= REPEATS && never {
+            if is_torn && repeats < REPEATS && never {
+                repeats += 1;
                 continue;
             }
-            if is_held && is_torn {
-                return Ok(Err(InVain { pause, stops }));
+            if is_torn && (is_held || !never) || !never && self.live.was_cut_short() {
+                cost.add(&still);
+                return Ok(Err(cost));
             }
-            if !never && (is_torn || self.live.was_cut_short()) {
-                return Ok(Err(InVain { pause, stops }));
-            }
-            let mut read = still.found;
-            (read.pause, read.stopped_at) = (Some(pause), Some(stopped_at));
+            still.found.stopped_at = Some(stopped_at);
             self.cpu_at = Instant::now();
-            read.cpu = if self.wanted.samples > 1 { self.live.cpu_times() } else { HashMap::new() };
-            self.cache.take_unseen();
-            let mut inspection = look::finish(&self.live, &self.runtimes, read, self.wanted, &self.cache);
-            let unseen = self.cache.take_unseen();
-            let wanted = unseen.into_iter().filter(|lwp| !self.held.contains(lwp) && self.live.may_be_stopped(*lwp));
-            let wanted: Vec<i32> = if never { Vec::new() } else { wanted.collect() };
-            // Of these threads more has to be known than they show in their sleep.
-            if !wanted.is_empty() && repeats <= REPEATS {
-                self.held.extend(wanted);
+            still.found.cpu = if self.wanted.samples > 1 { self.live.cpu_times() } else { HashMap::new() };
+            let found = self.finish_still(&mut still, never, &mut repeats)?;
+            cost.add(&still);
+            let Some(mut inspection) = found else {
+                self.holds = true;
                 continue;
-            }
-            inspection.stops = stops;
+            };
+            (inspection.pause, inspection.stops) = (Some(cost.pause), cost.stops);
             inspection.stopped_threads = Some(still.stopped);
             if is_held {
                 // One moment shows less of a thread that spins than two, and whether a call has returned is not shown.
@@ -187,6 +190,45 @@ impl Watch<'_> {
             }
             return Ok(Ok((began, inspection)));
         }
+    }
+
+    /// Makes sense of what was read while threads slept, and stops those for their registers of which it needs more. `None` if that
+    /// was in vain: all has to be read while these threads are stopped.
+    fn finish_still(
+        &mut self,
+        still: &mut StillRead<look::Read>,
+        never: bool,
+        repeats: &mut usize,
+    ) -> Result<Option<Inspection>, OpenError> {
+        let mut wanted = !never && !self.holds && !self.held.is_empty();
+        loop {
+            if wanted && (self.holds || !self.live.add_registers(still, &self.held, |live, read| read.is_in(live))?) {
+                return Ok(None);
+            }
+            let may_add = !never && *repeats <= REPEATS;
+            *repeats += 1;
+            self.cache.take_unseen();
+            let report = look::follow(&self.live, &self.runtimes, &still.found, &self.cache);
+            wanted = may_add && self.hold_unseen();
+            if wanted {
+                continue;
+            }
+            let read = still.found.clone();
+            let inspection = look::conclude(&self.live, &self.runtimes, read, report, self.wanted, &self.cache);
+            wanted = may_add && self.hold_unseen();
+            if !wanted {
+                return Ok(Some(inspection));
+            }
+        }
+    }
+
+    /// Adds threads that were asleep, and of which more has to be known, to those that are stopped. False if there are none.
+    fn hold_unseen(&mut self) -> bool {
+        let unseen = self.cache.take_unseen();
+        let new = unseen.into_iter().filter(|lwp| !self.held.contains(lwp) && self.live.may_be_stopped(*lwp));
+        let new: Vec<i32> = new.collect();
+        self.held.extend(&new);
+        !new.is_empty()
     }
 
     /// Reads the process, stopped if it has to be, and makes sense of it. Also when that was.

@@ -173,6 +173,12 @@ pub trait Target {
         None
     }
 
+    /// The parts of `range` with pages that may be in use, in order: see [`live`]. It is all of `range` but for private memory of a
+    /// live process.
+    fn in_use(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        vec![range]
+    }
+
     /// Whether walks that grow with the program's data, such as its tasks and locks, should end where they are.
     /// Otherwise a process would be held longer than allowed ([`OpenOptions::max_pause`]). What is left out is then
     /// reported.
@@ -274,6 +280,32 @@ pub trait TargetExt: Target {
         let mut buf = vec![0u8; len as usize];
         self.read(addr, &mut buf)?;
         Ok(buf)
+    }
+
+    /// Whether memory has these bytes at these addresses.
+    fn holds<'a>(&self, pieces: impl Iterator<Item = (Addr, &'a [u8])>) -> bool {
+        /// So many bytes are read at a time: they stay in a cache of the processor.
+        const BATCH: usize = 256 << 10;
+        let parts = pieces.flat_map(|(addr, bytes)| {
+            let parts = bytes.chunks(BATCH).enumerate();
+            parts.map(move |(index, part)| (addr.offset((index * BATCH) as u64), part))
+        });
+        let (mut ranges, mut expected, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut parts = parts.peekable();
+        while let Some((addr, part)) = parts.next() {
+            ranges.push((addr, part.len() as u64));
+            expected.extend_from_slice(part);
+            if expected.len() < BATCH && parts.peek().is_some() {
+                continue;
+            }
+            let done = self.read_ranges_into(&ranges, &mut bytes);
+            if !done.into_iter().all(|done| done) || bytes != expected {
+                return false;
+            }
+            ranges.clear();
+            expected.clear();
+        }
+        true
     }
 
     /// Reads a NUL-terminated string of at most `max` bytes; invalid UTF-8 is replaced.

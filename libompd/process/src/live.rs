@@ -7,6 +7,7 @@
 mod cpus;
 pub mod listing;
 mod memory;
+mod pages;
 mod pointers;
 mod procdir;
 mod sleep;
@@ -33,6 +34,7 @@ use crate::options::{OpenOptions, Pause};
 use crate::thread::{Registers, Syscall, Thread};
 use crate::{ProcessInfo, Target, TargetKind};
 use memory::{Memory, Times};
+use pages::Pages;
 use procdir::{ProcDir, Tasks};
 use sleep::{Sleep, Sparing};
 pub use still::StillRead;
@@ -168,7 +170,7 @@ impl Live {
         }
         let no_file = file.is_err();
         let mappings: Vec<Mapping> = maps.iter().map(|m| m.mapping.clone()).collect();
-        let memory = Memory::new(view.pid, file.ok(), options.force_proc_mem, maps);
+        let memory = Memory::new(view.pid, file.ok(), options.force_proc_mem, maps, Pages::of(&view));
         match memory.read(probe, &mut [0]).map_err(|e| e.why) {
             // The file would open if access were allowed; a page beyond the end of its file is "denied" as well.
             Err(ReadFault::Denied) if no_file => return Err(process.explain_denial(pid)),
@@ -398,7 +400,12 @@ impl Live {
 
     /// From now on the process is held, or was begun to be: its memory is read for so long.
     fn hold_memory(&mut self, begun: Instant) {
-        self.memory.hold(Times { late: begun + self.max_pause / 8 * 7, over: begun + self.max_pause });
+        self.memory.hold(self.times(begun));
+    }
+
+    /// Until when it may be held.
+    fn times(&self, begun: Instant) -> Times {
+        Times { late: begun + self.max_pause / 8 * 7, over: begun + self.max_pause }
     }
 
     /// An error if the process is not the one that was opened, or executes another program.
@@ -599,6 +606,10 @@ impl Target for Live {
 
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
         self.memory.mapping(addr)
+    }
+
+    fn in_use(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        self.memory.in_use(range)
     }
 
     fn is_late(&self) -> bool {

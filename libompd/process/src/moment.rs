@@ -11,7 +11,8 @@ use crate::module::Module;
 use crate::thread::Thread;
 use crate::{ProcessInfo, Target, TargetKind};
 
-/// A target of which each byte that is read is kept.
+/// A target of which each byte that is read is kept. Also pages that are not in use are read: what is read once more must not depend
+/// on which are in use by then.
 pub struct Keeping<'a> {
     target: &'a dyn Target,
     kept: RefCell<BTreeMap<u64, Vec<u8>>>,

@@ -38,9 +38,8 @@ impl RegisterSet {
         RegisterSet { values: registers.general, known, unseen: Registers::ALL & !known, lwp }
     }
 
-    /// Those that calls preserve, as `keeps` says of each number.
-    pub(crate) fn kept(&self, keeps: impl Fn(u16) -> bool) -> Self {
-        let kept = (0..GENERAL as u16).filter(|n| keeps(*n)).fold(0, |all, n| all | 1 << n);
+    /// Those that calls preserve: bit N of `kept` for register N.
+    pub(crate) fn kept(&self, kept: u64) -> Self {
         RegisterSet { known: self.known & kept, unseen: self.unseen & kept, ..*self }
     }
 
@@ -135,6 +134,9 @@ pub enum End {
         /// How much was copied, in bytes.
         copied: u64,
     },
+    /// The stack would go on where the process has no page in use.
+    #[error("the stack would continue at {0}, in a page that is not in use")]
+    Unused(Addr),
     /// The return address of the frame at this address is zero, and no thread begins there.
     #[error(
         "the return address of the frame at {0} is zero: the stack is damaged, or begins in code that is not known to begin one"

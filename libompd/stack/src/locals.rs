@@ -236,6 +236,7 @@ impl Locals<'_> {
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), String> {
         self.stacks.read(self.target, addr, buf).map_err(|end| match end {
             End::NotCopied { copied, .. } => format!("at {addr}, beyond the {copied} bytes copied of the stack"),
+            End::Unused(_) => format!("at {addr}, in a page of the stack that is not in use"),
             _ if self.stacks.are_copies() => format!("at {addr}, not on a copied stack"),
             _ => format!("at {addr}, which is not in the core file"),
         })
@@ -272,7 +273,7 @@ impl Memory for Locals<'_> {
         match self.stacks.read(self.target, addr, &mut bytes) {
             Ok(()) => Some(Addr(self.target.arch().byte_order.uint(&bytes))),
             // What is on a stack, and was not copied, may be gone.
-            Err(End::NotCopied { .. }) => None,
+            Err(End::NotCopied { .. } | End::Unused(_)) => None,
             Err(_) => self.target.read_ptr(addr).ok(),
         }
     }
@@ -281,7 +282,7 @@ impl Memory for Locals<'_> {
         let mut bytes = [0; 4];
         match self.stacks.read(self.target, addr, &mut bytes) {
             Ok(()) => u32::try_from(self.target.arch().byte_order.uint(&bytes)).ok(),
-            Err(End::NotCopied { .. }) => None,
+            Err(End::NotCopied { .. } | End::Unused(_)) => None,
             Err(_) => self.target.read_u32(addr).ok(),
         }
     }

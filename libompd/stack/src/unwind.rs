@@ -162,7 +162,7 @@ fn step(images: &Images<'_>, facts: &Facts, frame: &Frame, read: ReadWord<'_>) -
         Cfa::Expression(place) => evaluate(images, &row, place.clone(), None, &frame.registers, read)?
             .ok_or_else(|| unusable("its expression does not give an address"))?,
     };
-    let mut registers = frame.registers.kept(|n| roles.keeps(n));
+    let mut registers = frame.registers.kept(roles.kept());
     registers.set(roles.stack_pointer, Some(cfa));
     let mut returns = None;
     let mut root = false;
@@ -255,7 +255,7 @@ fn by_code(
     let Some(made) = code::made_frame(&**file, frame.pc.back(image.bias).0) else { return Ok(None) };
     let Some(base) = images.register(&frame.registers, made.base) else { return Ok(None) };
     let cfa = base.wrapping_add_signed(made.above);
-    let mut registers = frame.registers.kept(|n| roles.keeps(n));
+    let mut registers = frame.registers.kept(roles.kept());
     registers.set(roles.stack_pointer, Some(cfa));
     for (register, offset) in &made.saved {
         registers.set(*register, Some(read(Addr(cfa.wrapping_add_signed(*offset)))?));

@@ -12,6 +12,7 @@ use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
+use super::pages::Pages;
 use super::procdir::MapEntry;
 use crate::image::Mapping;
 use crate::memory::{Addr, ReadError, ReadFault, read_each, total};
@@ -24,6 +25,8 @@ const MAX_PAGES: usize = 64 << 10;
 const MAX_AHEAD: u64 = 64 << 20;
 /// Bytes that are copied in a stop at most because the look before has read them.
 const MAX_PLANNED: u64 = 32 << 20;
+/// Of what is handed on without being kept, so many bytes are kept at most to be compared.
+const MAX_COMPARED: u64 = 4 << 20;
 /// Pages tried in a stop at most that the look before could not read.
 const MAX_REFUSED: usize = 64;
 /// Remote pieces of one `process_vm_readv` (IOV_MAX).
@@ -39,6 +42,7 @@ pub(super) struct Memory {
     file: Option<File>,
     use_file: Cell<bool>,
     maps: Vec<MapEntry>,
+    pages: Option<Pages>,
     cache: RefCell<Option<Cache>>,
     phase: Cell<Phase>,
     /// What the last look has read.
@@ -92,10 +96,10 @@ struct Plan {
 
 impl Plan {
     /// Of what is in the cache; nothing if that is too much for a stop.
-    fn of(cache: Cache) -> Plan {
+    fn of(cache: &mut Cache) -> Plan {
         let pages = cache.pages.keys().map(|number| (number * PAGE, PAGE));
         let ranges = cache.ranges.iter().map(|(start, (length, _))| (*start, *length));
-        let mut all: Vec<(u64, u64)> = pages.chain(ranges).chain(cache.passed).collect();
+        let mut all: Vec<(u64, u64)> = pages.chain(ranges).chain(std::mem::take(&mut cache.passed)).collect();
         all.sort_unstable();
         all.dedup_by(|(next, length), (start, so_far)| {
             let touches = *next <= start.saturating_add(*so_far);
@@ -104,12 +108,12 @@ impl Plan {
             }
             touches
         });
-        let room = cache.blob;
         if cache.passed_bytes > MAX_PLANNED || sum(&all) > MAX_PLANNED || cache.refused.len() > MAX_REFUSED {
-            return Plan { room, is_too_large: true, ..Plan::default() };
+            return Plan { is_too_large: true, ..Plan::default() };
         }
-        let refused = cache.refused.into_iter().collect();
-        Plan { ranges: all, refused, unready: cache.unready, room, is_too_large: false }
+        let refused = cache.refused.iter().copied().collect();
+        let unready = std::mem::take(&mut cache.unready);
+        Plan { ranges: all, refused, unready, room: Vec::new(), is_too_large: false }
     }
 }
 
@@ -136,13 +140,44 @@ struct Cache {
     /// Ranges asked for ahead, by address: length, and place in `blob`.
     ranges: BTreeMap<u64, (u64, usize)>,
     blob: Vec<u8>,
+    /// The same of ranges that others have replaced.
+    replaced: Vec<(u64, u64, usize)>,
+    /// Something was read and handed on that is neither kept nor noted.
+    is_partial: bool,
     /// Ranges that were read and handed on without being kept, while that is noted, and how long all of them are.
     passed: Vec<(u64, u64)>,
     passed_bytes: u64,
+    /// Their bytes, as far as these are kept to be compared, and how many.
+    compared: Vec<(u64, Vec<u8>)>,
+    compared_bytes: u64,
     /// Numbers of pages that could not be read.
     refused: BTreeSet<u64>,
     /// Ranges asked for ahead that could not be read: they may never be needed.
     unready: BTreeSet<(u64, u64)>,
+}
+
+/// All that a look has read, to be compared with what is there later.
+#[derive(Default)]
+pub(super) struct Kept(Option<Cache>);
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kept").finish_non_exhaustive()
+    }
+}
+
+impl Kept {
+    /// Its pieces, in no order. `None` if something was read that is not kept.
+    pub fn pieces(&self) -> Option<impl Iterator<Item = (Addr, &[u8])>> {
+        let cache = self.0.as_ref().filter(|cache| !cache.is_partial && cache.compared_bytes == cache.passed_bytes)?;
+        let pages = cache.pages.iter().map(|(number, page)| (Addr(number * PAGE), &**page));
+        let ranges = cache.ranges.iter().map(|(start, (length, place))| (*start, *length, *place));
+        let ranges = ranges.chain(cache.replaced.iter().copied()).map(|(start, length, place)| {
+            // All of them lie in it.
+            (Addr(start), cache.blob.get(place..).and_then(|rest| rest.get(..length as usize)).unwrap_or_default())
+        });
+        Some(pages.chain(ranges).chain(cache.compared.iter().map(|(start, bytes)| (Addr(*start), &**bytes))))
+    }
 }
 
 impl Cache {
@@ -172,6 +207,20 @@ impl Cache {
             }
         }
     }
+
+    /// Keeps the bytes of ranges that are handed on, one behind the other, to be compared. `done`: which of them were read.
+    fn keep(&mut self, ranges: &[(Addr, u64)], done: &[bool], bytes: &[u8]) {
+        let mut rest = bytes;
+        for ((addr, len), done) in ranges.iter().zip(done) {
+            let Some((own, behind)) = rest.split_at_checked(*len as usize) else { return };
+            rest = behind;
+            if self.compared_bytes + len <= MAX_COMPARED {
+                self.compared_bytes += len;
+                // What could not be read has no bytes.
+                self.compared.extend(done.then(|| (addr.0, own.to_vec())));
+            }
+        }
+    }
 }
 
 /// The mappings of files with code.
@@ -181,12 +230,13 @@ fn code(maps: &[MapEntry]) -> impl Iterator<Item = (u64, &str)> {
 }
 
 impl Memory {
-    pub fn new(tid: i32, file: Option<File>, use_file: bool, maps: Vec<MapEntry>) -> Memory {
+    pub fn new(tid: i32, file: Option<File>, use_file: bool, maps: Vec<MapEntry>, pages: Option<Pages>) -> Memory {
         Memory {
             tid: Pid::from_raw(tid),
             file,
             use_file: Cell::new(use_file),
             maps,
+            pages,
             cache: RefCell::new(None),
             phase: Cell::new(Phase::Running),
             plan: RefCell::default(),
@@ -251,19 +301,40 @@ impl Memory {
 
     /// The process runs again. False if something was read since [`Memory::run_on`] that had not been copied.
     pub fn release(&self) -> bool {
-        let cache = self.cache.take();
-        self.times.set(None);
-        match (cache, self.phase.get()) {
-            (Some(cache), Phase::Kept | Phase::Rehearsed | Phase::Copied) => *self.plan.borrow_mut() = Plan::of(cache),
-            (Some(cache), _) => {
-                let mut plan = self.plan.borrow_mut();
-                plan.room = cache.blob;
-                // The next look may read less.
-                plan.is_too_large = false;
-            }
-            (None, _) => {}
+        let phase = self.phase.get();
+        if let Some(cache) = self.end() {
+            self.plan.borrow_mut().room = cache.blob;
         }
-        self.phase.replace(Phase::Running) != Phase::Copied || !self.missed.get()
+        phase != Phase::Copied || !self.missed.get()
+    }
+
+    /// As [`Memory::release`]. What was read since [`Memory::keep`] can be compared.
+    pub fn release_to_compare(&self) -> Kept {
+        Kept(self.end())
+    }
+
+    fn end(&self) -> Option<Cache> {
+        self.times.set(None);
+        let phase = self.phase.replace(Phase::Running);
+        let mut cache = self.cache.take()?;
+        let mut plan = self.plan.borrow_mut();
+        match phase {
+            Phase::Kept | Phase::Rehearsed | Phase::Copied => *plan = Plan::of(&mut cache),
+            // The next look may read less.
+            Phase::Running | Phase::Held => plan.is_too_large = false,
+        }
+        Some(cache)
+    }
+
+    /// The process is held, and nothing of it is kept: until when it is read.
+    pub fn limit(&self, times: Times) {
+        self.times.set(Some(times));
+        self.cut_short.set(false);
+    }
+
+    /// It is no longer held.
+    pub fn unlimit(&self) {
+        self.times.set(None);
     }
 
     /// Makes room for what the next stop copies: its memory is written here, so that none has to be found in the stop.
@@ -317,7 +388,8 @@ impl Memory {
                 if place + *len as usize > begin + got {
                     break;
                 }
-                cache.ranges.insert(*addr, (*len, *place));
+                let replaced = cache.ranges.insert(*addr, (*len, *place));
+                cache.replaced.extend(replaced.map(|(len, place)| (*addr, len, place)));
                 read += 1;
             }
             done += read + usize::from(read < batch.len());
@@ -376,12 +448,13 @@ impl Memory {
             if was_refused && self.phase.get() == Phase::Copied {
                 return Err(ReadError { addr, len, why: self.unreadable(addr) });
             }
-            return self.read_now(addr, buf);
+            return self.read_now(addr, buf).inspect(|()| cache.is_partial = true);
         }
-        let pages = &cache.pages;
         let mut done = 0;
         for number in first_page..=last_page {
-            let Some(page) = pages.get(&number) else { return self.read_now(addr, buf) };
+            let Some(page) = cache.pages.get(&number) else {
+                return self.read_now(addr, buf).inspect(|()| cache.is_partial = true);
+            };
             let from = addr.0.max(number * PAGE) - number * PAGE;
             let n = (PAGE - from).min(len - done);
             buf[done as usize..(done + n) as usize].copy_from_slice(&page[from as usize..(from + n) as usize]);
@@ -455,6 +528,14 @@ impl Memory {
 
     /// See [`crate::Target::read_ranges_into`].
     pub fn read_ranges_into(&self, ranges: &[(Addr, u64)], bytes: &mut Vec<u8>) -> Vec<bool> {
+        let done = self.hand_on(ranges, bytes);
+        if let Some(cache) = self.cache.borrow_mut().as_mut().filter(|_| self.phase.get() == Phase::Kept) {
+            cache.keep(ranges, &done, bytes);
+        }
+        done
+    }
+
+    fn hand_on(&self, ranges: &[(Addr, u64)], bytes: &mut Vec<u8>) -> Vec<bool> {
         if let Some(cache) = self.cache.borrow_mut().as_mut() {
             let phase = self.phase.get();
             if phase == Phase::Copied {
@@ -476,7 +557,11 @@ impl Memory {
         if self.use_file.get() || self.is_over() {
             return read_each(ranges, bytes, |addr, buf| self.read_now(addr, buf).is_ok());
         }
-        bytes.resize(total(ranges), 0);
+        // Zeros in new memory need not be written.
+        match total(ranges) {
+            total if total > bytes.capacity() => *bytes = vec![0; total],
+            total => bytes.resize(total, 0),
+        }
         let mut done = Vec::with_capacity(ranges.len());
         let mut rest = &mut bytes[..];
         while let Some(batch) = ranges.get(done.len()..).filter(|batch| !batch.is_empty() && !rest.is_empty()) {
@@ -563,6 +648,20 @@ impl Memory {
         self.entry(addr).map(|m| m.shared)
     }
 
+    /// See [`Target::in_use`](crate::Target::in_use). Which memory is private is as of opening the process or of the last
+    /// [`Memory::remap`].
+    pub fn in_use(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        // A page of a file that is not in use holds what the file holds.
+        let is_of_no_file = |entry: &&MapEntry| {
+            let path = &entry.mapping.path;
+            !entry.shared && range.end <= entry.mapping.end && (path.is_empty() || path.starts_with('['))
+        };
+        match self.pages.as_ref().filter(|_| self.entry(Addr(range.start)).filter(is_of_no_file).is_some()) {
+            Some(pages) => pages.in_use(range),
+            None => vec![range],
+        }
+    }
+
     fn entry(&self, addr: Addr) -> Option<&MapEntry> {
         let at = self.maps.partition_point(|m| m.mapping.end <= addr.0);
         self.maps.get(at).filter(|m| m.mapping.start <= addr.0)
@@ -581,7 +680,7 @@ mod tests {
     #[test]
     fn a_new_stack_is_known_after_a_remap_and_new_code_is_told() {
         let program = || entry(0x1000, "/bin/a", true);
-        let mut memory = Memory::new(1, None, false, vec![program()]);
+        let mut memory = Memory::new(1, None, false, vec![program()], None);
         assert!(memory.remap(vec![program(), entry(0x9000, "", false), entry(0xa000, "/data", false)]));
         assert_eq!(memory.mapping(Addr(0x9008)), Some(0x9000..0xa000));
         assert!(!memory.remap(vec![program(), entry(0x5000, "/lib/b.so", true)]));

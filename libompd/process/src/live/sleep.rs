@@ -91,21 +91,24 @@ pub(super) struct Sleep {
 impl Sleep {
     /// What a thread sleeps in; `None` if it runs, or somebody traces it.
     pub fn of(tasks: &mut Tasks, tid: i32) -> Option<Sleep> {
-        // In this order: the kernel shows the call of a thread only while that is off its processor.
-        let sleep = Sleep::of_syscall(&tasks.read(tid, "syscall")?)?;
-        let sleep = sleep.with_status(&tasks.read(tid, "status")?)?;
-        Some(Sleep::with_runs(sleep, tasks, tid))
+        Sleep::that(false, tasks, tid)
     }
 
     /// What a thread was stopped in that another process traces; `None` if it runs, or nobody traces it.
     pub fn of_held(tasks: &mut Tasks, tid: i32) -> Option<Sleep> {
-        let sleep = Sleep::of_syscall(&tasks.read(tid, "syscall")?)?;
-        let sleep = Sleep { is_held: true, ..sleep }.with_status(&tasks.read(tid, "status")?)?;
-        Some(Sleep::with_runs(sleep, tasks, tid))
+        Sleep::that(true, tasks, tid)
     }
 
-    fn with_runs(sleep: Sleep, tasks: &mut Tasks, tid: i32) -> Sleep {
-        Sleep { runs: tasks.read(tid, "schedstat").and_then(|text| procdir::runs(&text)), ..sleep }
+    /// In this order: the call is shown only while the thread is off its processor, and the counts show all that it does later.
+    fn that(is_held: bool, tasks: &mut Tasks, tid: i32) -> Option<Sleep> {
+        let runs = Sleep::runs(tasks, tid);
+        let sleep = Sleep::of_syscall(&tasks.read(tid, "syscall")?)?;
+        let sleep = Sleep { is_held, ..sleep }.with_status(&tasks.read(tid, "status")?)?;
+        Some(Sleep { runs, ..sleep })
+    }
+
+    fn runs(tasks: &mut Tasks, tid: i32) -> Option<[u64; 2]> {
+        tasks.read(tid, "schedstat").and_then(|text| procdir::runs(&text))
     }
 
     /// The system call that a thread sleeps in.
@@ -114,15 +117,13 @@ impl Sleep {
     }
 
     /// True if the thread has slept all the time since. Where the kernel counts how often the thread was given a
-    /// processor, that count decides. The other counts need not be read again: their file takes longer than the others.
+    /// processor, that count decides. The other files need not be read again.
     pub fn lasts(&self, tasks: &mut Tasks, tid: i32) -> bool {
-        let Some(runs) = self.runs.filter(|[_, count]| *count > 0) else {
-            let now = if self.is_held { Sleep::of_held(tasks, tid) } else { Sleep::of(tasks, tid) };
-            return now.as_ref() == Some(self);
-        };
-        let call = tasks.read(tid, "syscall").and_then(|text| Sleep::of_syscall(&text));
-        call.is_some_and(|now| (now.call, now.pc, now.sp) == (self.call, self.pc, self.sp))
-            && tasks.read(tid, "schedstat").and_then(|text| procdir::runs(&text)) == Some(runs)
+        if self.runs.is_some_and(|[_, count]| count > 0) {
+            return Sleep::runs(tasks, tid) == self.runs;
+        }
+        let now = if self.is_held { Sleep::of_held(tasks, tid) } else { Sleep::of(tasks, tid) };
+        now.as_ref() == Some(self)
     }
 
     /// The system call of a thread that the kernel does not stop (state D).

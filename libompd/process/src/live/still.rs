@@ -8,14 +8,15 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
+use super::memory::Kept;
 use super::procdir::{ProcDir, Tasks};
 use super::sleep::{Sleep, Sparing};
 use super::tracer::Caught;
 use super::{Live, gone_or};
-use crate::Holder;
 use crate::error::OpenError;
 use crate::options::Pause;
-use crate::thread::Thread;
+use crate::thread::{Registers, Thread};
+use crate::{Holder, TargetExt as _};
 
 /// How often the threads are listed at most. Two listings are enough unless threads come and go.
 const MAX_LISTINGS: usize = 16;
@@ -32,8 +33,11 @@ pub struct StillRead<T> {
     pub moved: Vec<i32>,
     /// How many threads were stopped.
     pub stopped: usize,
+    /// How often.
+    pub stops: u32,
     /// How long they were.
     pub pause: Duration,
+    kept: Kept,
 }
 
 /// The threads of a process, and what each sleeps in.
@@ -202,7 +206,7 @@ impl Live {
         let knows_all = self.threads.iter().all(|thread| thread.thread_pointer().is_some());
         let found = (never || knows_all).then(|| read(self));
         let pause = tracer.map(|tracer| tracer.resume().pause).unwrap_or_default();
-        self.memory.release();
+        let kept = self.memory.release_to_compare();
         let Some(found) = found else { return Ok(None) };
         let moved = match stopped {
             0 => before.moved(&self.process),
@@ -214,7 +218,71 @@ impl Live {
             }
         };
         self.still = (stopped == 0 && moved.is_empty()).then_some(before);
-        Ok(Some(StillRead { found, moved, stopped, pause }))
+        Ok(Some(StillRead { found, moved, stopped, stops: u32::from(stopped > 0), pause, kept }))
+    }
+
+    /// Stops threads that a look has left asleep, only for their registers, unless that would end their system call early.
+    /// If all is as it was, the look is of the moment of this stop: see docs/internals/stops.md. `is_same` compares what the look
+    /// has copied itself. False if the look does not count.
+    ///
+    /// # Errors
+    /// As [`Live::stop`].
+    pub fn add_registers<T>(
+        &mut self,
+        look: &mut StillRead<T>,
+        wanted: &BTreeSet<i32>,
+        is_same: impl FnOnce(&Live, &T) -> bool,
+    ) -> Result<bool, OpenError> {
+        let sparing = Sparing::of(self.arch.machine);
+        let Some(before) = self.still.take() else { return Ok(false) };
+        let may_be_stopped = |lwp: &i32| {
+            let sleep = before.threads.get(lwp).and_then(Option::as_ref);
+            sleep.is_some_and(|sleep| !sleep.call.is_some_and(|call| sparing.ends(&self.process, call)))
+        };
+        let wanted: BTreeSet<i32> = wanted.iter().copied().filter(may_be_stopped).collect();
+        if wanted.is_empty() {
+            self.still = Some(before);
+            return Ok(true);
+        }
+        // Where a stop puts threads back to another instruction, they are never where they slept.
+        let is_rewound = self.arch.machine.facts().is_some_and(|facts| facts.kernel_set.rewound.is_some());
+        if is_rewound || 2 * wanted.len() > before.threads.len() || look.kept.pieces().is_none() {
+            return Ok(false);
+        }
+        let left: HashSet<i32> = before.threads.keys().copied().filter(|lwp| !wanted.contains(lwp)).collect();
+        let (begun, tracer, caught) = self.trace(&HashSet::new(), &sparing, &left)?;
+        self.check_same()?;
+        self.memory.limit(self.times(begun));
+        let is_same = caught.iter().map(|caught| caught.lwp).collect::<BTreeSet<i32>>() == wanted
+            && caught.iter().all(|caught| self.is_where_it_slept(caught))
+            && look.kept.pieces().is_some_and(|pieces| self.holds(pieces))
+            && is_same(self, &look.found);
+        look.pause += tracer.resume().pause;
+        self.memory.unlimit();
+        look.stops += u32::from(!caught.is_empty());
+        look.stopped = caught.len();
+        if !is_same || !before.moved_of(&self.process, left.into_iter().collect()).is_empty() {
+            return Ok(false);
+        }
+        for Caught { lwp, registers, .. } in caught {
+            let Ok(at) = self.threads.binary_search_by_key(&lwp, |thread| thread.lwp) else { continue };
+            if let (Some(Ok(own)), Ok(all)) = (self.threads.get_mut(at).map(|t| &mut t.registers), registers) {
+                let Registers { fp, general, known, .. } = all;
+                let thread_pointer = all.thread_pointer.or(own.thread_pointer);
+                *own = Registers { fp, general, known, thread_pointer, ..*own };
+            }
+        }
+        Ok(true)
+    }
+
+    /// True if a thread is stopped in the call that it slept in.
+    fn is_where_it_slept(&self, caught: &Caught) -> bool {
+        let at = self.threads.binary_search_by_key(&caught.lwp, |thread| thread.lwp);
+        let Some(asleep) = at.ok().and_then(|at| self.threads.get(at)) else { return false };
+        let (Ok(before), Ok(now)) = (&asleep.registers, &caught.registers) else { return false };
+        let call = |registers: &Registers| registers.syscall.map(|call| (call.number, call.args));
+        (before.pc, before.sp, call(before)) == (now.pc, now.sp, call(now))
+            && asleep.blocked_signals == caught.blocked_signals
     }
 
     /// True if the last look was [`Live::read_still`] and stopped nothing, and no thread has executed anything since.

@@ -61,7 +61,12 @@ impl Roles {
         self.link.unwrap_or(self.stack_pointer)
     }
 
-    /// True if the caller of a function finds the register as it was, as long as nothing says otherwise.
+    /// Registers that the caller of a function finds as they were, as long as nothing says otherwise: bit N for register N.
+    pub fn kept(&self) -> u64 {
+        self.preserved.iter().chain(&self.link).fold(0, |all, register| all | 1 << register)
+    }
+
+    /// True if the register is one of [`Roles::kept`].
     pub fn keeps(&self, register: u16) -> bool {
         self.preserved.contains(&register) || self.link == Some(register)
     }

@@ -20,6 +20,30 @@ fn state(pid: i32) -> char {
 }
 
 #[test]
+fn pages_that_are_not_in_use_are_left_out_of_private_memory_alone() {
+    if std::fs::File::open("/proc/self/pagemap").is_err() {
+        return support::skip("the kernel does not show which pages are in use");
+    }
+    let program = support::compile("unused.c", "unused", &[]);
+    let subject = Subject::spawn(&mut Command::new(program));
+    let (private, page) = subject.known;
+    let live = open(subject.pid());
+    let in_use = |start: u64, from: u64, to: u64| {
+        let parts = live.in_use(start + from * page..start + to * page);
+        parts.iter().map(|part| ((part.start - start) / page, (part.end - start) / page)).collect::<Vec<_>>()
+    };
+    assert_eq!(in_use(private, 0, 64), [(0, 1), (40, 42)]);
+    assert_eq!(in_use(private, 2, 20), []);
+    assert_eq!(in_use(private, 30, 41), [(40, 41)]);
+    for other in [subject.constant, subject.word] {
+        assert_eq!(in_use(other, 0, 64), [(0, 64)]);
+    }
+    // Reading such a page makes the kernel enter it.
+    live.read_vec(Addr(private + 20 * page), 8).expect("zeros");
+    assert_eq!(in_use(private, 0, 64), [(0, 1), (20, 21), (40, 42)]);
+}
+
+#[test]
 fn memory_registers_and_symbols_are_what_the_process_says() {
     for force_proc_mem in [false, true] {
         let mut subject = Subject::start(&["threads", "5"]);

@@ -115,6 +115,63 @@ fn who_wakes_while_others_are_stopped_is_never_told_as_asleep() {
     assert!(enough(&seen), "{seen:?}");
 }
 
+/// The register that stepper.c uses, by its DWARF number (psABI, figure 3.36).
+#[cfg(target_arch = "x86_64")]
+const RBX: u16 = 3;
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn registers_of_a_stop_are_of_the_moment_of_what_was_read_before_it() {
+    let program = support::compile("stepper.c", "stepper", &[]);
+    let subject = Subject::spawn(&mut Command::new(program));
+    let word = Addr(subject.known.0);
+    let mut live = Live::open(subject.pid(), &OpenOptions::default()).expect("open");
+    let wanted = BTreeSet::from([subject.pid()]);
+    let (mut same, mut others) = ([0; 3], 0);
+    // The word is read as a part of its page, ahead, or past what is kept.
+    let read = |live: &Live, way: usize| match way {
+        0 => live.read_u64(word).expect("a word"),
+        1 => {
+            live.prefetch(&[(word, 4)]);
+            live.prefetch(&[(word, 8)]);
+            live.read_u64(word).expect("a word")
+        }
+        _ => u64::from_le_bytes(live.read_ranges(&[(word, 8)]).0.try_into().expect("a word")),
+    };
+    for look in 0..PATIENCE * looks() {
+        if same.iter().sum::<usize>() >= looks() / 4 && others >= ENOUGH {
+            break;
+        }
+        let way = look % same.len();
+        let Some(mut still) = live.read_still(&BTreeSet::new(), |live| read(live, way)).expect("look") else {
+            continue;
+        };
+        if still.stops > 0 || !still.moved.is_empty() {
+            continue;
+        }
+        // What else was copied counts too.
+        let is_same = look % 10 != 9;
+        let counts = live.add_registers(&mut still, &wanted, |_, _| is_same).expect("a stop");
+        assert!(is_same || !counts);
+        if !counts {
+            others += usize::from(is_same);
+            continue;
+        }
+        same[way] += 1;
+        assert_eq!((still.stops, still.stopped), (1, 1));
+        let thread = live.threads().iter().find(|thread| thread.lwp == subject.pid()).expect("the thread");
+        let registers = thread.registers.as_ref().expect("registers");
+        assert_eq!(registers.get(RBX), Some(still.found), "{same:?}");
+        // A second stop of the same look is not made.
+        assert!(!live.add_registers(&mut still, &wanted, |_, _| true).expect("no stop"));
+        assert_eq!(still.stops, 1);
+    }
+    assert!(
+        same.iter().all(|same| *same >= ENOUGH) && others >= ENOUGH,
+        "{same:?} looks of one moment, {others} others"
+    );
+}
+
 #[test]
 fn thread_pointers_and_calls_of_sleepers_are_those_of_a_stop() {
     // Many threads are asked by several of ours.
