@@ -190,6 +190,8 @@ impl Surroundings {
     pub fn holders(&self, links: &BTreeSet<String>) -> Holders {
         let mut found = Holders { complete: true, ..Holders::default() };
         let Some(user) = fs::metadata(self.process.path("")).ok().map(|of| of.uid()) else { return Holders::default() };
+        // This program has descriptors. Before Linux 6.2 the size is 0 of every process (proc_readfd_count in fs/proc/fd.c).
+        let are_counted = fs::metadata(self.process.root.join("self/fd")).is_ok_and(|of| of.len() > 0);
         let mut left = MOST_LINKS;
         let mut seen = BTreeSet::new();
         let mut one_ended = true;
@@ -207,7 +209,7 @@ impl Surroundings {
                     found.complete = false;
                     break;
                 }
-                match self.held_by(pid, user, links, &mut left, &mut found) {
+                match self.held_by(pid, user, are_counted, links, &mut left, &mut found) {
                     Scan::Complete => _ = seen.insert(pid),
                     Scan::Refused => {
                         seen.insert(pid);
@@ -222,8 +224,16 @@ impl Surroundings {
         found
     }
 
-    /// Adds what one process holds, of at most `left` descriptors.
-    fn held_by(&self, pid: i32, user: u32, links: &BTreeSet<String>, left: &mut usize, found: &mut Holders) -> Scan {
+    /// Adds what one process holds, of at most `left` descriptors. `are_counted`: the kernel shows how many it has.
+    fn held_by(
+        &self,
+        pid: i32,
+        user: u32,
+        are_counted: bool,
+        links: &BTreeSet<String>,
+        left: &mut usize,
+        found: &mut Holders,
+    ) -> Scan {
         let other = ProcDir::new(&self.process.root, pid);
         let failed = || if other.path("").exists() { Scan::Refused } else { Scan::Ended };
         let own = pid == self.process.pid;
@@ -234,7 +244,12 @@ impl Surroundings {
             Ok(_) => return Scan::Refused,
             Err(_) => return failed(),
         }
-        let Ok(descriptors) = fs::read_dir(other.path("fd")) else { return failed() };
+        let folder = other.path("fd");
+        // Kernel threads have none, and large machines have thousands of those.
+        if are_counted && fs::metadata(&folder).is_ok_and(|of| of.len() == 0) {
+            return if other.path("").exists() { Scan::Complete } else { Scan::Ended };
+        }
+        let Ok(descriptors) = fs::read_dir(folder) else { return failed() };
         let mut held = Vec::new();
         for entry in descriptors.flatten().take(*left) {
             *left -= 1;
