@@ -89,3 +89,13 @@ pub fn listed(cpus: impl IntoIterator<Item = u32>) -> String {
         _ => format!("cpus {}", ranges(&cpus)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::listed;
+
+    #[test]
+    fn processors_are_listed_as_ranges() {
+        assert_eq!([listed([]), listed([0]), listed([0, 1, 2, 8])], ["no cpu", "cpu 0", "cpus 0-2,8"]);
+    }
+}

@@ -139,7 +139,10 @@ pub fn words(event: &Event, names: &HashMap<u64, String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ompd_stack::CodePlace;
+
     use super::*;
+    use crate::samples::history;
 
     #[test]
     fn numbers_that_were_not_told_are_not_shown() {
@@ -152,6 +155,132 @@ mod tests {
         assert_eq!(told(Event { other: 6, ..work }), "loop begins, 6 iterations");
         let switch = Event { kind: 6, task: 1, other: 2, ..Event::default() };
         assert_eq!(told(switch), "task 1: switch; continues with task 2");
+    }
+
+    /// The numbers are those of OpenMP 5.2, section 19.4.4.
+    #[test]
+    fn every_callback_has_its_words() {
+        const LOCK: u64 = 64;
+        let names = HashMap::from([(LOCK, "queue.\u{1b}lock".to_owned())]);
+        let event = Event { flags: 4, region: 5, task: 6, other: LOCK, ..Event::default() };
+        let cases = [
+            ((1, 0, 0), "thread begins"),
+            ((2, 0, 0), "thread ends"),
+            ((3, 0, 0), "opens region 5 for 64 threads, from task 6"),
+            ((4, 0, 0), "region 5 is over, back in task 6"),
+            ((5, 0, 0), "creates task 6 (explicit), from task 64"),
+            ((5, 0, 1), "creates task 6 (explicit, with dependences), from task 64"),
+            ((6, 0, 5), "task 6: early fulfill; continues with task 64"),
+            ((7, 1, 1), "initial task 6 begins"),
+            ((7, 2, 2), "implicit task 6 ends"),
+            ((8, 1, 1), "target: target on device 4 begins"),
+            ((33, 2, 10), "target: enter data nowait on device 4 ends"),
+            ((9, 1, 2), "transfer to device, 4 bytes, operation 6 begins"),
+            ((34, 2, 99), "data operation 99, 4 bytes, operation 6 ends"),
+            ((10, 1, 0), "kernel is submitted, 4 teams, operation 6 begins"),
+            ((35, 3, 0), "kernel is submitted, 4 teams, operation 6"),
+            ((11, 0, 0), "the program tells the tool: end"),
+            ((12, 0, 0), "device 4 is initialised"),
+            ((13, 0, 0), "device 4 is finalised"),
+            ((14, 0, 0), "code is loaded on device 4"),
+            ((15, 0, 0), "code is unloaded from device 4"),
+            ((16, 1, 5), "waits at taskwait"),
+            ((16, 2, 3), "continues after barrier explicit"),
+            ((16, 1, 99), "waits at synchronisation 99"),
+            ((16, 2, 99), "continues after synchronisation 99"),
+            ((17, 0, 1), "lets go of lock queue.\\u{1b}lock"),
+            ((18, 0, 2), "task 6 depends: out queue.\\u{1b}lock"),
+            ((18, 0, 99), "task 6 depends: type 99 queue.\\u{1b}lock"),
+            ((19, 0, 0), "task 64 waits for task 6"),
+            ((20, 1, 10), "loop static begins, 64 iterations"),
+            ((20, 2, 2), "sections ends"),
+            ((20, 2, 99), "work 99 ends"),
+            ((21, 1, 0), "masked begins"),
+            ((22, 0, 0), "maps 4 items"),
+            ((36, 0, 0), "maps 4 items"),
+            ((23, 1, 6), "taskgroup begins"),
+            ((23, 2, 99), "synchronisation 99 ends"),
+            ((24, 0, 3), "initialises nest lock queue.\\u{1b}lock"),
+            ((25, 0, 99), "destroys mutex 99 queue.\\u{1b}lock"),
+            ((26, 0, 5), "wants critical queue.\\u{1b}lock"),
+            ((27, 0, 7), "has ordered queue.\\u{1b}lock"),
+            ((28, 1, 0), "has nest lock queue.\\u{1b}lock once more"),
+            ((28, 2, 0), "has nest lock queue.\\u{1b}lock once less"),
+            ((29, 0, 0), "flush"),
+            ((30, 0, 0), "cancel: loop"),
+            ((31, 3, 0), "reduction"),
+            ((32, 0, 3), "takes ws loop chunk: 0x40"),
+            ((32, 0, 99), "takes piece 99: 0x40"),
+            ((37, 0, 2), "error directive: fatal"),
+            ((200, 0, 0), "event 200"),
+        ];
+        for ((kind, endpoint, sub), text) in cases {
+            assert_eq!(words(&Event { kind, endpoint, sub, ..event }, &names), text);
+        }
+        let told = |event: Event| words(&event, &HashMap::new());
+        assert_eq!(told(Event { kind: 6, sub: 1, other: 0, ..event }), "task 6: complete");
+        assert_eq!(
+            told(Event { kind: 20, endpoint: 1, sub: 7, other: 1, ..event }),
+            "taskloop begins",
+            "one iteration or unknown"
+        );
+        assert_eq!(told(Event { kind: 27, sub: 2, ..event }), "has test lock 0x40");
+        assert_eq!(told(Event { kind: 11, flags: 64, ..event }), "the program tells the tool: command 64");
+        assert_eq!(told(Event { kind: 30, flags: 0x50, ..event }), "cancel: activated discarded task");
+        let flags = Event { kind: 5, flags: 0x0c00_0004, ..event };
+        assert_eq!(told(flags), "creates task 6 (explicit exporting undeferred), from task 64");
+        let unnamed = [(6, "task 6: status 99; continues with task 64"), (8, "target: kind 99 on device 4")];
+        let unnamed = unnamed.into_iter().chain([
+            (17, "lets go of mutex 99 0x40"),
+            (24, "initialises mutex 99 0x40"),
+            (26, "wants mutex 99 0x40"),
+            (27, "has mutex 99 0x40"),
+            (37, "error directive: severity 99"),
+        ]);
+        for (kind, text) in unnamed {
+            assert_eq!(told(Event { kind, sub: 99, ..event }), text);
+        }
+        assert_eq!(told(Event { kind: 20, endpoint: 1, sub: 7, other: 2, ..event }), "taskloop begins, 2 iterations");
+        // The host is device -1, and a size of 4 GiB or more does not fit.
+        let host = Event { flags: u32::MAX, ..event };
+        assert_eq!(told(Event { kind: 12, ..host }), "device -1 is initialised");
+        assert_eq!(told(Event { kind: 9, sub: 1, ..host }), "alloc, 4 GiB or more, operation 6");
+    }
+
+    #[test]
+    fn time_spans_have_the_largest_unit_above_one() {
+        let cases = [(0, "0"), (1, "1 ns"), (999, "999 ns"), (1_000, "1.0 µs"), (1_000_000, "1.0 ms")];
+        for (nanoseconds, text) in cases.into_iter().chain([(1_000_000_000, "1.0 s"), (90_500_000_000, "90.5 s")]) {
+            assert_eq!(span(nanoseconds), text);
+        }
+    }
+
+    #[test]
+    fn threads_of_unknown_types_are_said_to_be_such() {
+        assert_eq!((kind(1), kind(2), kind(99)), ("initial", "worker", "of unknown type"));
+        // 1 in its lowest 16 bits.
+        assert_eq!(kind(0x1_0001), "of unknown type");
+    }
+
+    #[test]
+    fn place_is_shown_by_what_is_known_of_it() {
+        let place = |function: Option<&str>, file: Option<&str>, module: Option<&str>, offset| {
+            let code = CodePlace {
+                function: function.map(Into::into),
+                file: file.map(Into::into),
+                line: Some(8),
+                module: module.map(Into::into),
+                offset,
+            };
+            super::place(&History { places: HashMap::from([(0x1000, code)]), ..history() }, 0x1000)
+        };
+        assert_eq!(place(Some("solve"), Some("/src/a\n.c"), Some("app"), Some(16)), "solve (a\\n.c:8)");
+        assert_eq!(place(Some("solve"), None, Some("app"), Some(16)), "solve in app");
+        assert_eq!(place(None, Some("a.c"), Some("app"), Some(16)), "a.c:8");
+        assert_eq!(place(None, None, Some("app"), Some(16)), "app+0x10");
+        assert_eq!(place(None, None, Some("app"), None), "0x1000");
+        let unknown = history();
+        assert_eq!((super::place(&unknown, 0), super::place(&unknown, 0x1000)), (String::new(), "0x1000".to_owned()));
     }
 
     #[test]

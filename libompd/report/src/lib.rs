@@ -14,6 +14,8 @@ pub mod html;
 pub mod json;
 pub mod outside;
 pub mod remarks;
+#[cfg(test)]
+mod samples;
 pub mod short;
 pub mod tell;
 pub mod text;

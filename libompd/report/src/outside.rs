@@ -375,9 +375,236 @@ mod tests {
         assert_eq!(what(&unknown).as_deref(), Some("wait4 for any child"));
     }
 
+    fn read<T>(value: T) -> Option<Read<T>> {
+        Some(Read { value, origin: Origin::Registers })
+    }
+
+    /// A descriptor without more.
+    fn plain(number: i32) -> Described {
+        Described { number, descriptor: None, socket: None, ends: None }
+    }
+
+    #[test]
+    fn every_wait_is_said_with_and_without_the_function_that_waits() {
+        let mpi = |function: &str, partner, tag, communicator| OutsideWait::Mpi {
+            function: function.into(),
+            arguments: MpiArguments { communicator: Some(communicator), partner: Some(partner), tag },
+        };
+        let mutex = |owner| OutsideWait::Mutex { word: None, owner };
+        let condition = OutsideWait::Condition { word: None, left: None };
+        let semaphore = OutsideWait::Object { kind: ObjectKind::Semaphore, word: None, left: None };
+        let poll = |on: Vec<Described>, count| OutsideWait::Poll { call: "poll".into(), on, count, limit: None };
+        let kernel = OutsideWait::KernelWait { call: "fsync".into(), on: None, channel: None };
+        let call = OutsideWait::SystemCall { name: "number 999".into() };
+        let held = |within, by: Option<&str>| OutsideWait::Stopped { within, by: by.map(str::to_owned) };
+        let cases = [
+            (None, mutex(read(12)), "waits for a mutex (held by LWP 12)"),
+            (Some("pthread_mutex_lock"), mutex(read(12)), "pthread_mutex_lock (held by LWP 12)"),
+            (Some("fflush"), mutex(None), "waits for a mutex in fflush"),
+            (None, condition.clone(), "waits for a condition variable"),
+            (Some("pthread_cond_wait"), condition, "pthread_cond_wait"),
+            (None, semaphore.clone(), "waits for a semaphore"),
+            (Some("sem_wait"), semaphore.clone(), "sem_wait"),
+            (None, OutsideWait::Join { thread: read(12) }, "join of LWP 12"),
+            (Some("pthread_join"), OutsideWait::Join { thread: None }, "pthread_join"),
+            (None, OutsideWait::Join { thread: None }, "join"),
+            (Some("std::mutex::lock"), mutex(read(12)), "std::mutex::lock (held by LWP 12)"),
+            (
+                None,
+                mpi("MPI_Recv", Partner::Rank(3), Some(Some(7)), Communicator::World),
+                "MPI_Recv from rank 3 with tag 7 in MPI_COMM_WORLD",
+            ),
+            (
+                None,
+                mpi("MPI_Wait", Partner::Any, Some(None), Communicator::Own),
+                "MPI_Wait for a message from any rank with any tag in MPI_COMM_SELF",
+            ),
+            (
+                None,
+                mpi("MPI_Send", Partner::None, None, Communicator::Other(0x44)),
+                "MPI_Send to no process in communicator 0x44",
+            ),
+            (
+                Some("mpi_ssend_"),
+                mpi("MPI_Ssend", Partner::Rank(1), None, Communicator::World),
+                "mpi_ssend_ to rank 1 in MPI_COMM_WORLD",
+            ),
+            (None, OutsideWait::Device { function: "cuCtx\n".into() }, "waits for a device in cuCtx\\n"),
+            (
+                None,
+                OutsideWait::DeviceLibrary { function: "cuMemcpy\n".into() },
+                "waits in cuMemcpy\\n of a device's library",
+            ),
+            (None, poll(Vec::new(), Some(0)), "poll of no descriptors"),
+            (Some("select"), poll(Vec::new(), None), "select, poll"),
+            (None, poll(vec![plain(5)], Some(1)), "poll of descriptor 5"),
+            (None, poll(vec![plain(5)], None), "poll of descriptor 5 and more"),
+            (
+                None,
+                poll((5..10).map(plain).collect(), Some(7)),
+                "poll of descriptor 5, descriptor 6, descriptor 7, descriptor 8 and 3 more",
+            ),
+            (None, OutsideWait::Sleep { length: None, left: None }, "sleeps"),
+            (None, kernel, "fsync, cannot be interrupted in the kernel"),
+            (None, call.clone(), "in system call number 999"),
+            (Some("syscall"), call, "syscall"),
+            (Some("sem_wait"), held(Some(Box::new(semaphore)), Some("gd\nb")), "held by gd\\nb, in sem_wait"),
+            (Some("spin"), held(None, None), "stopped by a signal, in spin"),
+            (None, held(None, None), "stopped by a signal"),
+        ];
+        for (function, wait, text) in cases {
+            assert_eq!(what(&of(function, wait)).as_deref(), Some(text));
+        }
+        let object = Outside { object: Some("queue.\n".to_owned()), ..of(None, mutex(None)) };
+        assert_eq!(what(&object).as_deref(), Some("waits for a mutex of queue.\\n"));
+    }
+
+    #[test]
+    fn thread_without_a_wait_runs() {
+        let outside = |function| Outside { wait: None, ..of(function, mutex_of_nobody()) };
+        assert_eq!((what(&outside(None)), words(&outside(None)).as_str()), (None, "running"));
+        assert_eq!(what(&outside(Some("solve"))).as_deref(), Some("running in solve"));
+        assert_eq!(fix(&outside(Some("solve")), true), None);
+    }
+
+    fn mutex_of_nobody() -> OutsideWait {
+        OutsideWait::Mutex { word: None, owner: None }
+    }
+
+    #[test]
+    fn place_is_said_as_far_as_it_is_known() {
+        let place = |file: Option<&str>, line, function: Option<&str>| {
+            place(&CallSite { file: file.map(Into::into), line, function: function.map(Into::into) })
+        };
+        assert_eq!(place(Some("/src/app.c"), Some(10), Some("solve")).as_deref(), Some("app.c:10, in solve"));
+        assert_eq!(place(Some("/src/app.c"), None, Some("solve")).as_deref(), Some("in solve"));
+        assert_eq!(place(Some("app.c"), Some(10), None).as_deref(), Some("app.c:10"));
+        assert_eq!(place(None, Some(10), None), None);
+    }
+
+    #[test]
+    fn descriptors_are_said_with_what_they_refer_to() {
+        use std::net::SocketAddr;
+        let of = |kind, socket| {
+            let descriptor = Descriptor { number: 3, kind, link: "/tmp/a\n".to_owned() };
+            described(&Described { number: 3, descriptor: Some(descriptor), socket, ends: None })
+        };
+        let cases = [
+            (DescriptorKind::Pipe, "pipe 3"),
+            (DescriptorKind::Fifo, "named pipe 3 (/tmp/a\\n)"),
+            (DescriptorKind::Socket, "socket 3"),
+            (DescriptorKind::Terminal, "terminal 3 (/tmp/a\\n)"),
+            (DescriptorKind::File, "file 3 (/tmp/a\\n)"),
+            (DescriptorKind::Event(Some(2)), "eventfd 3 (count 2)"),
+            (DescriptorKind::Event(None), "eventfd 3"),
+            (DescriptorKind::Epoll(vec![4, 5]), "epoll 3 (watches 2 descriptors)"),
+            (DescriptorKind::Timer, "timerfd 3"),
+            (DescriptorKind::Signals, "signalfd 3"),
+            (DescriptorKind::Other, "descriptor 3 (/tmp/a\\n)"),
+        ];
+        for (kind, text) in cases {
+            assert_eq!(of(kind, None), text);
+        }
+        let local: SocketAddr = ([127, 0, 0, 1], 80).into();
+        let tcp = |peer| of(DescriptorKind::Socket, Some(Socket::Tcp { local, peer, peer_link: None }));
+        assert_eq!(tcp(Some(local)), "socket 3 (TCP 127.0.0.1:80 to 127.0.0.1:80)");
+        assert_eq!(tcp(None), "socket 3 (TCP 127.0.0.1:80, listens)");
+        let unix = |path| of(DescriptorKind::Socket, Some(Socket::Unix { path, peer_link: None }));
+        assert_eq!(unix(Some("/run/a\n".to_owned())), "socket 3 (/run/a\\n)");
+        assert_eq!(unix(None), "socket 3");
+    }
+
+    #[test]
+    fn other_ends_are_said_with_their_processes() {
+        let ends = |holders: Vec<Holder>| described(&pipe(holders, true));
+        assert_eq!(ends(Vec::new()), "pipe 3 (no process has its other end)");
+        let own = Holder { own: true, ..holder(1, false) };
+        assert_eq!(ends(vec![own.clone()]), "pipe 3 (its other end: this process, descriptor 4, reader)");
+        let both = Holder { name: None, reads: true, ..holder(1, true) };
+        assert_eq!(ends(vec![both]), "pipe 3 (its other end: process 1)");
+        let named = |pid| Holder { name: Some("feed".to_owned()), ..holder(pid, true) };
+        let some = |count| ends((1..=count).map(named).collect());
+        let four =
+            "process 1 feed, writer and process 2 feed, writer and process 3 feed, writer and process 4 feed, writer";
+        assert_eq!(some(4), format!("pipe 3 (its other ends: {four})"));
+        assert_eq!(some(6), format!("pipe 3 (its other ends: {four} and 2 more)"));
+        // Nothing is awaited of this process itself.
+        let wait = |holders| OutsideWait::Descriptor { call: "read".into(), on: pipe(holders, true) };
+        assert_eq!(awaited(&of(None, wait(vec![own]))), None);
+        let stopped = OutsideWait::Stopped { within: Some(Box::new(wait(vec![named(7)]))), by: None };
+        assert_eq!(awaited(&of(None, stopped)), Some(7));
+    }
+
+    #[test]
+    fn children_beyond_four_are_counted() {
+        let child = |pid| Child { pid, name: None, state: Some('S') };
+        let wait = |pid, children| of(None, OutsideWait::Child { call: "wait4".into(), pid, children });
+        let some = |count| what(&wait(None, Some((1..=count).map(child).collect()))).expect("a wait");
+        assert_eq!(some(0), "wait4 for any child");
+        assert_eq!(some(4), "wait4 for any child (process 1, process 2, process 3, process 4)");
+        assert_eq!(some(6), "wait4 for any child (process 1, process 2, process 3, process 4, 2 more)");
+        assert_eq!(what(&wait(Some(5), None)).as_deref(), Some("wait4 for process 5"));
+        assert_eq!(awaited(&wait(None, Some(vec![child(6)]))), Some(6));
+    }
+
+    #[test]
+    fn time_that_is_left_is_said_behind_the_place() {
+        let left = || read(Duration::from_secs(2));
+        let poll =
+            OutsideWait::Poll { call: "poll".into(), on: vec![], count: None, limit: Some(Duration::from_millis(20)) };
+        let asleep = OutsideWait::Sleep { length: read(Duration::from_secs(9)), left: left() };
+        let cases = [
+            (asleep.clone(), "sleeps, 2 s left"),
+            (
+                OutsideWait::Condition { word: None, left: left() },
+                "waits for a condition variable, for 2 s more at most",
+            ),
+            (
+                OutsideWait::Object { kind: ObjectKind::Future, word: None, left: left() },
+                "waits for a future, for 2 s more at most",
+            ),
+            (poll, "poll, for 20 ms at most"),
+            (
+                OutsideWait::Stopped { within: Some(Box::new(asleep)), by: Some("gdb".to_owned()) },
+                "held by gdb, in sleeps, 2 s left",
+            ),
+        ];
+        for (wait, text) in cases {
+            assert_eq!(words(&of(None, wait)), text);
+        }
+    }
+
+    #[test]
+    fn fix_names_who_may_end_the_wait() {
+        let fix_of = |wait| fix(&of(None, wait), true);
+        let device = |function: &str| fix_of(OutsideWait::Device { function: function.into() }).expect("a fix");
+        assert_eq!(
+            device("cuStreamSynchronize"),
+            "See with `nvidia-smi` whether the device computes, and with `cuda-gdb` what."
+        );
+        assert_eq!(
+            device("hipDeviceSynchronize"),
+            "See with `rocm-smi` whether the device computes, and with `rocgdb` what."
+        );
+        assert_eq!(
+            device("zeFenceHostSynchronize"),
+            "See with a monitor whether the device computes, and with a debugger for the device what."
+        );
+        let arguments = MpiArguments { communicator: None, partner: None, tag: None };
+        let mpi = OutsideWait::Mpi { function: "MPI_Barrier".into(), arguments };
+        let text = "Inspect the other ranks too: MPI_Barrier returns when another rank has done its part.";
+        assert_eq!(fix_of(mpi.clone()).as_deref(), Some(text));
+        assert_eq!(fix_of(OutsideWait::Stopped { within: Some(Box::new(mpi)), by: None }).as_deref(), Some(text));
+        let child = OutsideWait::Child { call: "wait4".into(), pid: Some(5), children: None };
+        assert_eq!(fix_of(child.clone()).as_deref(), Some("See what process 5 does: `ompd-inspect 5`."));
+        assert_eq!(fix(&of(None, child), false), None, "the processes of a core are gone");
+        assert_eq!(fix_of(mutex_of_nobody()), None);
+    }
+
     #[test]
     fn times_have_a_unit_that_fits() {
         let text = |nanoseconds| span(Duration::from_nanos(nanoseconds));
+        assert_eq!((text(1_000_000).as_str(), text(1_000_000_000).as_str()), ("1 ms", "1 s"));
         assert_eq!(
             (text(1_500), text(20_000_000), text(1_000_000_000_000)),
             ("1.5 µs".into(), "20 ms".into(), "1000 s".into())

@@ -420,7 +420,10 @@ fn of_thread(
 
 #[cfg(test)]
 mod tests {
+    use ompd_runtime::Origin;
+
     use super::*;
+    use crate::samples;
 
     #[test]
     fn iterations_that_are_left_follow_from_the_loop_variable() {
@@ -445,6 +448,29 @@ mod tests {
         tasks.add(Some(TaskState::Ready), 40);
         tasks.add(None, 7);
         assert_eq!(tasks.words().as_deref(), Some("2 executing, 40 queued"));
+        let others = [TaskState::Suspended, TaskState::Blocked, TaskState::Detached, TaskState::OnDevice];
+        let mut tasks = Tasks::default();
+        others.into_iter().zip(1..).for_each(|(state, count)| tasks.add(Some(state), count));
+        assert_eq!(tasks.words().as_deref(), Some("1 suspended, 2 blocked, 3 detached, 4 on devices"));
+        // A second item of a state counts as well.
+        tasks.add(Some(TaskState::Blocked), 5);
+        assert_eq!((tasks.blocked, tasks.detached), (7, 3));
+    }
+
+    #[test]
+    fn loop_that_hands_out_iterations_has_a_percentage() {
+        let of = |schedule, handed_out, iterations| {
+            let schedule = Fact::known(schedule, Origin::Dwarf);
+            let [handed_out, iterations] = [handed_out, iterations].map(|count| Fact::known(count, Origin::Dwarf));
+            let told = loop_of(&model::Loop { schedule, handed_out, iterations, ..samples::unknown_loop() });
+            (told.percent, told.left)
+        };
+        assert_eq!(of(LoopSchedule::Dynamic, 52, 150), (Some(34), Some(98)));
+        assert_eq!(of(LoopSchedule::Guided, 1, 1), (Some(100), Some(0)));
+        assert_eq!(of(LoopSchedule::Dynamic, 9, 3), (Some(100), Some(0)), "a torn read");
+        assert_eq!(of(LoopSchedule::Dynamic, 0, 0), (None, Some(0)));
+        // Each thread computes its own share: nothing is handed out.
+        assert_eq!(of(LoopSchedule::Static, 52, 150), (None, None));
     }
 
     #[test]

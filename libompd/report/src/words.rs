@@ -365,10 +365,104 @@ mod tests {
     }
 
     #[test]
+    fn every_wait_has_its_words() {
+        let wait = |kind| waiting(&Wait::new(kind, Addr(0x40), Origin::Dwarf));
+        let cases = [
+            (WaitKind::Pool, "idle: waits for the next region", "idle: waits for the next region"),
+            (WaitKind::Barrier, "waits at a barrier", "wait at a barrier"),
+            (WaitKind::RegionEnd, "waits at the end of the region", "wait at the end of the region"),
+            (WaitKind::Dependences, "waits for the tasks it depends on", "wait for the tasks they depend on"),
+            (WaitKind::BarrierTasks, "waits for tasks to finish at a barrier", "wait for tasks to finish at a barrier"),
+            (WaitKind::Taskwait, "waits in taskwait", "wait in taskwait"),
+            (WaitKind::Taskgroup, "waits at the end of a taskgroup", "wait at the end of a taskgroup"),
+            (
+                WaitKind::TaskwaitOrTaskgroup,
+                "waits in taskwait or at the end of a taskgroup",
+                "wait in taskwait or at the end of a taskgroup",
+            ),
+            (WaitKind::Ordered, "waits for its turn in ordered", "wait for their turn in ordered"),
+            (WaitKind::Sink, "waits in ordered depend(sink)", "wait in ordered depend(sink)"),
+            (WaitKind::Lock, "waits for lock at 0x40", "wait for lock at 0x40"),
+        ];
+        for (kind, one, several) in cases {
+            assert_eq!((wait(kind).as_str(), plural(&wait(kind)).as_str()), (one, several));
+        }
+        let line = SourceLine { file: "/src/a\n.c".to_owned(), function: "f".to_owned(), line: 9 };
+        let named = |kind, name: &str| {
+            let wait = Wait::new(kind, Addr(0x40), Origin::Dwarf);
+            waiting(&Wait { name: Some(name.to_owned()), location: Some(line.clone()), ..wait })
+        };
+        assert_eq!(named(WaitKind::Critical, "critical (a)"), "waits for critical (a) (a\\n.c:9)");
+        assert_eq!(named(WaitKind::Atomic, "atomic"), "waits for atomic (a\\n.c:9)");
+        assert_eq!(named(WaitKind::Mutex, "queue\n"), "waits for lock queue\\n (a\\n.c:9)");
+        assert_eq!(named(WaitKind::Taskwait, "queue"), "waits in taskwait (a\\n.c:9)");
+        assert_eq!((plural("running"), plural("is idle")), ("running".to_owned(), "are idle".to_owned()));
+    }
+
+    #[test]
+    fn every_kind_of_barrier_has_its_words() {
+        let cases = [
+            (BarrierKind::Explicit, "an explicit barrier"),
+            (BarrierKind::Loop, "the implicit barrier of a loop"),
+            (BarrierKind::Sections, "the implicit barrier of sections"),
+            (BarrierKind::Single, "the implicit barrier of a single"),
+            (BarrierKind::Workshare, "the implicit barrier of a workshare"),
+            (BarrierKind::LoopOrUnspecified, "an implicit barrier, of a loop or unspecified"),
+            (BarrierKind::Implicit, "an implicit barrier"),
+        ];
+        for (kind, text) in cases {
+            let wait = Wait::new(WaitKind::Barrier, Addr(1), Origin::Dwarf);
+            let wait = Wait { barrier: Some(Fact::known(kind, Origin::Dwarf)), ..wait };
+            assert_eq!(waiting(&wait), format!("waits at {text}"));
+        }
+    }
+
+    #[test]
+    fn memory_is_named_by_the_nearest_symbol() {
+        let module = |symbol: Option<(&str, u64)>| {
+            let symbol = symbol.map(|(name, offset)| (name.to_owned(), offset));
+            memory(&Memory::Module { name: "app".to_owned(), offset: 0x20, symbol })
+        };
+        assert_eq!(module(Some(("queue", 0))), "queue of app");
+        assert_eq!(module(Some(("queue", 8))), "queue+0x8 of app");
+        assert_eq!(module(None), "app+0x20");
+        assert_eq!(memory(&Memory::ThreadLocal(7)), "thread-local, LWP 7");
+        assert_eq!(memory(&Memory::Stack(7)), "stack of LWP 7");
+        assert_eq!(memory(&Memory::Other), "allocated memory");
+    }
+
+    #[test]
+    fn unknown_values_are_question_marks_or_reasons() {
+        let known = Fact::known("7".to_owned(), Origin::Dwarf);
+        let unknown: Fact<String> = Fact::unknown(Common::NotRecordedByRuntime);
+        assert_eq!((or_unknown(&known), or_unknown(&unknown)), ("7".to_owned(), "?".to_owned()));
+        let index = |value: Option<usize>| reference(&Fact::known(value, Origin::Dwarf));
+        assert_eq!((index(Some(3)), index(None)), ("3".to_owned(), "-".to_owned()));
+        assert_eq!(reference(&Fact::unknown(Common::NotRecordedByRuntime)), "?");
+        assert_eq!([with_origin(&known, true), with_origin(&known, false)], ["7 [dwarf]", "7"]);
+        assert_eq!((with_origin(&unknown, true).as_str(), at_length(&known).as_str()), ("?", "7 [dwarf]"));
+        assert_eq!(at_length(&unknown), format!("unknown: {}", Common::NotRecordedByRuntime));
+    }
+
+    #[test]
+    fn lists_and_iterations_read_as_people_write_them() {
+        assert_eq!([or(&[]), or(&["a"]), or(&["a", "b"]), or(&["a", "b", "c"])], ["", "a", "a or b", "a, b or c"]);
+        let joined = |names: &[&str]| and(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!([joined(&[]), joined(&["a"]), joined(&["a", "b", "c"])], ["", "a", "a, b and c"]);
+        assert_eq!((iteration(&[5]), iteration(&[1, 3])), ("5".to_owned(), "(1, 3)".to_owned()));
+        assert_eq!((count(0, "thread"), count(1, "thread")), ("0 threads".to_owned(), "1 thread".to_owned()));
+        assert_eq!((signal(6), signal(-1)), ("signal 6 (SIGABRT)".to_owned(), "signal -1".to_owned()));
+        assert_eq!((signal_name(14), signal_name(9999)), ("SIGALRM".to_owned(), "signal 9999".to_owned()));
+        assert_eq!(running(Some("read")), "in system call read");
+        assert_eq!(in_runtime(InRuntime::Task), "in the runtime: begins or ends a task");
+    }
+
+    #[test]
     fn numbers_are_folded() {
         assert_eq!(ranges(&[]), "");
         assert_eq!(ranges(&[7]), "7");
         assert_eq!(ranges(&[0, 1, 2, 3, 5, 8, 9]), "0-3,5,8-9");
+        assert_eq!(ranges(&[1, 1, 2, 4, 4]), "1-2,4");
         assert_eq!(ranges(&[u32::MAX - 1, u32::MAX]), "4294967294-4294967295");
     }
 

@@ -111,3 +111,105 @@ pub fn record_words(record: &DeviceRecord) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use ompt_record::device::TEXT;
+    use ompt_record::event::Event;
+
+    use super::*;
+    use crate::samples;
+    use crate::text::plain;
+
+    /// The page without where its lines break.
+    fn shown(device: &DeviceHistory) -> String {
+        let mut page = Page::empty(None);
+        write(&mut page, &samples::history(), device);
+        plain(&page.out).split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn section_of_a_device_says_what_is_missing() {
+        let device = samples::device(Vec::new());
+        let offer = "it has 2 of the 15 entry points for tracing";
+        assert_eq!(shown(&device), format!("Device 3 (x86\\n64), traced {offer}, 0 of 9 records"));
+        let nameless = DeviceHistory { type_name: String::new(), has_lookup: false, total: 0, ..device };
+        assert_eq!(shown(&nameless), "Device 3, traced the runtime gave nothing to trace it with");
+        let damaged = DeviceHistory {
+            total: 1,
+            fragments: 2,
+            buffers_refused: 3,
+            invalid: 4,
+            cut: 5,
+            ..samples::device(Vec::new())
+        };
+        let missing = "2 parts of records whose others are overwritten, 3 buffers refused: records may be missing, \
+                       4 records that are none, 5 deliveries not read to their end";
+        assert_eq!(shown(&damaged), format!("Device 3 (x86\\n64), traced {offer}, 0 of 1 record, {missing}"));
+    }
+
+    #[test]
+    fn states_of_devices_have_words() {
+        let words = [
+            (DeviceState::Coming, "being introduced"),
+            (DeviceState::Untraceable, "not traceable"),
+            (DeviceState::Stopped, "not traced"),
+            (DeviceState::Tracing, "traced"),
+            (DeviceState::Paused, "paused"),
+            (DeviceState::Changing, "being told something"),
+            (DeviceState::Gone, "finalised"),
+            (DeviceState::LeftBehind, "of the parent process"),
+        ];
+        for (of, word) in words {
+            assert_eq!(state(of), word);
+        }
+    }
+
+    #[test]
+    fn times_of_records_are_the_hosts_else_ticks_of_the_device() {
+        let device = samples::device(Vec::new());
+        let record = |time, end_time, host_time, host_end_time| {
+            let record = DeviceRecord { time, end_time, host_time, host_end_time, kind: 35, ..DeviceRecord::default() };
+            row(&samples::history(), &device, &record)
+        };
+        assert_eq!(record(Some(120), Some(150), Some(5.5), Some(7.5)), ["500.0 ms", "2.0 s", "record of kind 35", ""]);
+        assert_eq!(record(Some(120), Some(150), None, None), ["20 ticks", "30 ticks", "record of kind 35", ""]);
+        assert_eq!(record(None, None, None, Some(7.5)), ["", "", "record of kind 35", ""]);
+        let unstarted = DeviceHistory { device_time: None, ..samples::device(Vec::new()) };
+        let began = DeviceRecord { time: Some(120), form: Form::Native, ..DeviceRecord::default() };
+        assert_eq!(row(&samples::history(), &unstarted, &began), ["at 120 ticks", "", "native record", ""]);
+        assert_eq!((seconds(-1.0).as_str(), seconds(f64::INFINITY).as_str()), ("-1 s", "inf s"));
+    }
+
+    #[test]
+    fn record_says_what_was_moved_and_for_whom() {
+        let event = |kind, sub| Some(Event { kind, sub, flags: 8, task: 6, ..Event::default() });
+        let moved = More::DataOperation { bytes: 64, source: -1, destination: 3 };
+        let copy = DeviceRecord { what: event(34, 2), more: Some(moved), ..DeviceRecord::default() };
+        assert_eq!(record_words(&copy), "transfer to device, 64 bytes, from device -1 to device 3");
+        let unknown = DeviceRecord { what: event(34, 99), ..copy };
+        assert_eq!(record_words(&unknown), "data operation, 64 bytes, from device -1 to device 3");
+        let mut text = [0; TEXT];
+        text[..2].copy_from_slice(b"k\n");
+        let kernel = DeviceRecord {
+            what: event(35, 0),
+            more: Some(More::Kernel { granted_teams: 4 }),
+            text: Some(text),
+            host_op_id: Some(1),
+            target_id: Some(0),
+            thread_id: Some(2),
+            ..DeviceRecord::default()
+        };
+        assert_eq!(record_words(&kernel), "kernel, 8 teams asked for, 4 granted: k\\n, operation 1, thread 2");
+        let other =
+            DeviceRecord { what: event(13, 0), text: Some([0; TEXT]), target_id: Some(5), ..DeviceRecord::default() };
+        assert_eq!(record_words(&other), "device 8 is finalised, target 5");
+    }
+
+    #[test]
+    fn records_are_rows_of_a_table() {
+        let record = DeviceRecord { host_time: Some(5.5), form: Form::Native, ..DeviceRecord::default() };
+        let text = shown(&samples::device(vec![record]));
+        assert!(text.contains("1 of 9 records at took record where 500.0 ms native record"), "{text}");
+    }
+}

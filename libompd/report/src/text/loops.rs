@@ -111,3 +111,75 @@ pub fn progress(of: &Loop) -> String {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ompd_runtime::Origin;
+
+    use super::*;
+    use crate::samples;
+
+    fn known<T>(value: T) -> Fact<T> {
+        Fact::known(value, Origin::Dwarf)
+    }
+
+    fn unknown<T>() -> Fact<T> {
+        Fact::unknown(Common::NotRecordedByRuntime)
+    }
+
+    #[test]
+    fn progress_of_a_loop_is_shown_by_counts_or_by_its_variable() {
+        let counts = |handed_out: Option<u64>, iterations: Option<u64>, schedule| Loop {
+            schedule: known(schedule),
+            iterations: iterations.map_or_else(unknown, known),
+            handed_out: handed_out.map_or_else(unknown, known),
+            ..samples::unknown_loop()
+        };
+        let of = |out, all| progress(&counts(out, all, LoopSchedule::Dynamic));
+        assert_eq!(of(Some(52), Some(150)), "52 of 150 handed out (34%)");
+        assert_eq!(of(Some(4), Some(3)), "4 of 3 handed out (100%)", "a torn read");
+        assert_eq!(of(Some(1), Some(1)), "1 of 1 handed out (100%)");
+        assert_eq!(of(Some(0), Some(0)), "0 handed out");
+        assert_eq!(of(Some(7), None), "7 handed out");
+        assert_eq!(of(None, Some(9)), "?");
+        assert_eq!(progress(&counts(None, Some(9), LoopSchedule::Static)), "9 iterations, shared out beforehand");
+        let by_variable = |next, end, step| {
+            let of = counts(None, None, LoopSchedule::Dynamic);
+            progress(&Loop { next: known(next), end: known(end), step: known(step), ..of })
+        };
+        assert_eq!(by_variable(9, 10, 2), "next 9, up to 10, step 2");
+        assert_eq!(by_variable(10, 10, 2), "all handed out (up to 10, step 2)");
+        assert_eq!(by_variable(10, 10, 0), "next 10, up to 10, step 0", "a torn read");
+        assert_eq!(by_variable(11, 10, -2), "next 11, up to 10, step -2");
+        assert_eq!(by_variable(10, 10, -2), "all handed out (up to 10, step -2)");
+    }
+
+    #[test]
+    fn posted_iterations_of_a_doacross_loop_are_said_as_far_as_they_are_known() {
+        let nothing = || Doacross {
+            dimensions: 2,
+            posted: unknown(),
+            furthest: unknown(),
+            missing: unknown(),
+            members: Vec::new(),
+        };
+        let said = |posted: Option<u64>, furthest: Option<Option<Vec<u64>>>| {
+            let (posted, furthest) = (posted.map_or_else(unknown, known), furthest.map_or_else(unknown, known));
+            super::posted(&Doacross { posted, furthest, ..nothing() })
+        };
+        assert_eq!(said(None, None), "which iterations have been posted is not known");
+        assert_eq!(said(Some(0), None), "no iteration has been posted");
+        assert_eq!(said(None, Some(None)), "no iteration has been posted");
+        assert_eq!(said(Some(3), None), "3 iterations posted");
+        assert_eq!(said(None, Some(Some(vec![4]))), "iterations posted up to 4");
+        assert_eq!(said(Some(3), Some(Some(vec![1, 2]))), "3 iterations posted, (1, 2) is the last of them");
+        let members = vec![Posted { member: 0, last: Some(vec![4]) }, Posted { member: 1, last: None }];
+        let behind = Doacross { posted: known(3), missing: known(Some(vec![2])), members, ..nothing() };
+        assert_eq!(
+            super::posted(&behind),
+            "3 iterations posted; the first that has not been is 2; last of each: thread 0 4, thread 1 none"
+        );
+        let over = Doacross { posted: known(3), missing: known(None), ..nothing() };
+        assert_eq!(super::posted(&over), "3 iterations posted; all that there are");
+    }
+}

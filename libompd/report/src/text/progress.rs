@@ -71,3 +71,40 @@ fn of_team(team: &TeamProgress) -> Vec<String> {
     }
     parts
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ompd_runtime::model::TeamId;
+
+    use super::*;
+
+    #[test]
+    fn team_is_said_to_have_passed_what_it_has_passed() {
+        let still = TeamProgress {
+            runtime: 0,
+            team: TeamId(0),
+            barriers: None,
+            loop_progress: None,
+            tasks: (2, 2),
+            moved: false,
+        };
+        assert_eq!(of_team(&still), [""; 0]);
+        assert_eq!(of_team(&TeamProgress { barriers: Some(0), loop_progress: Some((4, 4)), ..still.clone() }), [""; 0]);
+        let moved = TeamProgress { barriers: Some(1), loop_progress: Some((4, 9)), tasks: (2, 0), ..still };
+        assert_eq!(of_team(&moved), ["1 barrier passed", "loop from 4 to 9", "2 tasks, now 0"]);
+    }
+
+    #[test]
+    fn thread_that_computes_at_one_place_is_said_to_do_so() {
+        let thread = |cpu, moved| ThreadProgress { lwp: 7, cpu: Some(cpu), moved };
+        let computes = thread(Duration::from_millis(250), false);
+        assert_eq!(busy(&computes, false), "LWP 7 used 0.25 s of processor time at the same place");
+        assert_eq!(busy(&computes, true), "LWP 7 used 0.25 s of processor time");
+        assert_eq!(busy(&thread(Duration::from_millis(250), true), false), "LWP 7 used 0.25 s of processor time");
+        let is_used = |cpu| used(&thread(cpu, false));
+        assert_eq!((is_used(NOTHING), is_used(NOTHING + Duration::from_nanos(1))), (false, true));
+        assert!(!used(&ThreadProgress { cpu: None, ..computes }));
+    }
+}

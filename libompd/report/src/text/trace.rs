@@ -182,7 +182,10 @@ fn shapes(before: Option<&Event>, event: &Event, after: Option<&Event>, names: &
 
 #[cfg(test)]
 mod tests {
+    use ompt_record::device::DeviceRecord;
+
     use super::*;
+    use crate::samples;
 
     fn phases(events: &[(u8, u8, u16, u64)]) -> String {
         let events: Vec<Event> = events
@@ -215,11 +218,85 @@ mod tests {
         assert_eq!(phases(&[(26, 0, 1, 8), (17, 0, 1, 8)]), "ie", "LLVM 14 calls a test a lock");
         assert_eq!(phases(&[(26, 0, 4, 8)]), "i");
         assert_eq!(phases(&[(26, 0, 2, 8), (27, 0, 1, 9)]), "ib");
+        assert_eq!(phases(&[(26, 0, 4, 8), (28, 2, 0, 8)]), "ii", "a nest lock that is released");
+        assert_eq!(phases(&[(26, 0, 2, 8), (21, 1, 0, 8)]), "iB", "another construct");
+        assert_eq!(phases(&[(17, 0, 1, 8), (27, 0, 1, 8)]), "eb", "a lock that was released before");
     }
 
     /// The beginning of a wait that was overwritten, or was torn, has no end.
     #[test]
     fn what_did_not_begin_does_not_end() {
         assert_eq!(phases(&[(27, 0, 1, 8), (17, 0, 1, 8)]), "be");
+    }
+
+    #[test]
+    fn scopes_begin_and_end_and_moments_have_no_length() {
+        for kind in [7, 16, 20, 21, 23, 31] {
+            assert_eq!(phases(&[(kind, 1, 1, 0), (kind, 2, 1, 0), (kind, 3, 1, 0)]), "BEi", "callback {kind}");
+        }
+        assert_eq!(phases(&[(3, 0, 0, 2), (4, 0, 0, 0)]), "BE", "a region");
+        assert_eq!(phases(&[(1, 0, 0, 0), (5, 0, 0, 0), (29, 0, 0, 0)]), "iii");
+    }
+
+    /// The texts of what begins, and the ids of what has a track of its own.
+    #[test]
+    fn names_are_those_of_events() {
+        let event = |kind, sub| Event { kind, sub, endpoint: 1, region: 5, task: 6, other: 7, ..Event::default() };
+        let named = |event: Event, names: &[(u64, &str)]| {
+            let names = names.iter().map(|(id, name)| (*id, (*name).to_owned())).collect();
+            let shapes = shapes(None, &event, None, &names).into_iter().map(|shape| match shape {
+                Shape::Begin(name) => name,
+                Shape::Async(phase, category, id, name) => format!("{phase} {category} {id} {name}"),
+                Shape::End | Shape::Moment => String::new(),
+            });
+            shapes.collect::<Vec<_>>()
+        };
+        let unnamed = |kind, sub| named(event(kind, sub), &[]).concat();
+        assert_eq!(unnamed(3, 0), "region 5");
+        assert_eq!(unnamed(7, 2), "implicit task 6");
+        assert_eq!(unnamed(16, 3), "wait: barrier explicit");
+        assert_eq!(unnamed(16, 99), "wait: synchronisation");
+        assert_eq!(unnamed(23, 6), "taskgroup");
+        assert_eq!(unnamed(20, 3), "single executor");
+        assert_eq!(unnamed(20, 99), "work");
+        assert_eq!(unnamed(21, 0), "masked");
+        assert_eq!(unnamed(31, 0), "reduction");
+        assert_eq!(unnamed(26, 1), "wait: lock 0x7");
+        assert_eq!(unnamed(17, 1), "e lock 7 lock 0x7");
+        assert_eq!(named(event(27, 1), &[(7, "queue")]), ["b lock 7 lock queue"]);
+        // A task that is put aside ends on the track of its own, and the one that continues begins.
+        assert_eq!(named(event(6, 7), &[]), ["e task 6 task 6", "b task 7 task 7"]);
+        assert_eq!(named(Event { other: 0, ..event(6, 1) }, &[]), ["e task 6 task 6"]);
+        assert_eq!(named(Event { task: 0, ..event(6, 1) }, &[]), ["b task 7 task 7"]);
+    }
+
+    #[test]
+    fn records_of_a_device_are_on_a_track_of_its_own() {
+        let record = |host_time, host_end_time| DeviceRecord { host_time, host_end_time, ..DeviceRecord::default() };
+        let records = vec![
+            record(Some(5.5), Some(5.75)),
+            record(Some(5.5), Some(5.5)),
+            record(Some(5.5), Some(5.0)),
+            record(Some(5.5), Some(f64::NAN)),
+            record(Some(5.5), Some(f64::INFINITY)),
+            record(Some(f64::INFINITY), None),
+            record(None, Some(7.0)),
+        ];
+        let device = samples::device(records);
+        let all = of_device(&samples::history(), &device);
+        // 3 after 2^32: no thread has that number. It was introduced 4 µs after the history began.
+        assert_eq!(all[0]["args"]["name"], "Device 3 (x86\\n64), traced");
+        assert_eq!((&all[0]["ph"], &all[0]["tid"]), (&json!("M"), &json!(0x1_0000_0003_u64)));
+        let shown = |entry: &Value| [&entry["ph"], &entry["ts"], &entry["dur"], &entry["s"]].map(Value::clone);
+        let begin = json!(500_004.0);
+        assert_eq!(shown(&all[1]), [json!("X"), begin.clone(), json!(250_000.0), Value::Null]);
+        assert_eq!(shown(&all[2]), [json!("X"), begin.clone(), json!(0.0), Value::Null]);
+        // What ends before it begins, or never, is a moment. What has no time of the host is left out.
+        for entry in &all[3..6] {
+            assert_eq!(shown(entry), [json!("i"), begin.clone(), Value::Null, json!("t")]);
+        }
+        assert_eq!(all.len(), 6);
+        let unknown = DeviceHistory { host_time: Some(f64::NAN), ..device };
+        assert_eq!(of_device(&samples::history(), &unknown), [Value::Null; 0]);
     }
 }
