@@ -47,3 +47,18 @@ impl Tree {
         self.out + "}\n"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_have_their_texts() {
+        let mut tree = Tree::new("waits");
+        let (parent, child) = (tree.node(&["a"], ""), tree.node(&["b", "c"], ", style=bold"));
+        tree.edge(parent, child, "for \"x\"");
+        let graph = tree.finish();
+        assert!(graph.contains(r#"n1 [label="b\nc", style=bold];"#), "{graph}");
+        assert!(graph.ends_with("  n0 -> n1 [label=\"for \\\"x\\\"\"];\n}\n"), "{graph}");
+    }
+}

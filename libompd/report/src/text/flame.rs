@@ -83,3 +83,71 @@ fn depth(root: &Node) -> usize {
     }
     deepest
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(label: &str, threads: usize, doing: bool, children: Vec<Node>) -> Node {
+        Node { label: label.to_owned(), doing, threads: (0..threads).collect(), children }
+    }
+
+    /// Of each box its title, text and colour, and its left edge, top and width.
+    fn boxes(root: &Node) -> Vec<(String, String, String, [f64; 3])> {
+        let drawn = draw(root);
+        let all = drawn.split("<g>").skip(1).map(|group| {
+            let element = |name: &str| {
+                let (_, rest) = group.split_once(&format!("<{name}"))?;
+                let (attributes, rest) = rest.split_once('>')?;
+                Some((attributes, rest.split('<').next()?.trim()))
+            };
+            let attribute = |name: &str, key: &str| {
+                let (_, rest) = element(name)?.0.split_once(&format!(" {key}=\""))?;
+                rest.split('"').next()
+            };
+            let number = |name: &str, key: &str| attribute(name, key)?.parse::<f64>().ok();
+            let place = ["x", "y", "width"].map(|key| number("rect", key).expect("a number"));
+            let text = ["x", "y"].map(|key| number("text", key).expect("a number"));
+            assert_eq!(text, [place[0] + 3.0, place[1] + 12.0], "the text is in its box: {group}");
+            assert_eq!(number("rect", "height"), Some(17.0));
+            let content = |name: &str| element(name).map_or("", |(_, content)| content).to_owned();
+            (content("title"), content("text"), attribute("rect", "fill").unwrap_or("").to_owned(), place)
+        });
+        all.collect()
+    }
+
+    #[test]
+    fn boxes_are_as_wide_as_their_threads_and_above_their_callers() {
+        let waits = node("waits", 2, true, Vec::new());
+        let main = node("main", 3, false, vec![node("solve", 1, false, Vec::new()), waits]);
+        let root = node("", 4, false, vec![main, node("start", 1, false, Vec::new())]);
+        let drawn = boxes(&root);
+        let expected = [
+            ("main: 3 threads", "main", "#f0c080", [0.0, 36.0, 900.0]),
+            ("solve: 1 thread", "solve", "#f0c080", [0.0, 18.0, 300.0]),
+            ("start: 1 thread", "start", "#f0c080", [900.0, 36.0, 300.0]),
+            ("waits: 2 threads", "waits", "#c8d8e8", [300.0, 18.0, 600.0]),
+        ];
+        let mut sorted: Vec<_> =
+            drawn.iter().map(|(a, b, c, place)| (a.as_str(), b.as_str(), c.as_str(), *place)).collect();
+        sorted.sort_by_key(|(title, ..)| *title);
+        assert_eq!(sorted, expected);
+        assert!(draw(&root).contains("viewBox=\"0 0 1200 54\""), "two rows of boxes, and one that is empty");
+    }
+
+    #[test]
+    fn texts_that_do_not_fit_are_cut_or_left_out() {
+        let of = |label: &str, threads| {
+            let root = node("", threads, false, vec![node(label, 1, false, Vec::new())]);
+            boxes(&root).into_iter().map(|(title, text, ..)| (title, text)).next()
+        };
+        // 30 pixels have room for four characters, and 24 for three.
+        assert_eq!(of("main", 40), Some(("main: 1 thread".to_owned(), "main".to_owned())));
+        assert_eq!(of("solve", 40), Some(("solve: 1 thread".to_owned(), "sol…".to_owned())));
+        assert_eq!(of("run", 50), Some(("run: 1 thread".to_owned(), "run".to_owned())));
+        assert_eq!(of("main", 50), Some(("main: 1 thread".to_owned(), String::new())));
+        // A box of 0.3 pixels is drawn, and a narrower one is not.
+        assert!(of("main", 4000).is_some() && of("main", 4001).is_none());
+        assert_eq!(boxes(&node("", 0, false, Vec::new())), []);
+    }
+}

@@ -637,3 +637,89 @@ fn issues(page: &mut Page, inspection: &Inspection) {
         page.line(format_args!("  … and {} more (-v shows all)", all.len() - shown));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrapped(width: Option<u16>, lead: &str, text: &str) -> String {
+        let mut page = Page::empty(width);
+        page.wrapped(lead, Style::new(), text, 2);
+        page.out
+    }
+
+    #[test]
+    fn lines_break_between_words_at_the_width_of_the_page() {
+        let words = |count: usize| vec!["123456789"; count].join(" ");
+        let (three, four) = (words(3), words(4));
+        // Four words and three blanks have 39 columns.
+        assert_eq!(wrapped(Some(40), "", &four), format!("{four}\n"));
+        assert_eq!(wrapped(Some(40), "", &format!("{four} a")), format!("{four}\n  a\n"));
+        assert_eq!(wrapped(Some(40), "a", &four), format!("a{four}\n"));
+        assert_eq!(wrapped(Some(40), "ab", &four), format!("ab{three}\n  123456789\n"));
+        // A page has 40 columns at least, and 80 if nobody says how many.
+        assert_eq!(wrapped(Some(10), "", &four), format!("{four}\n"));
+        assert_eq!(wrapped(None, "", &words(9)), format!("{}\n  123456789\n", words(8)));
+        // Blanks before a break are left out, and two blanks elsewhere stay.
+        assert_eq!(wrapped(Some(40), "", &format!("a  b{}", words(3))), format!("a  b{three}\n"));
+        assert_eq!(wrapped(Some(40), "", &format!("{four}  b")), format!("{four}\n  b\n"));
+    }
+
+    #[test]
+    fn words_longer_than_a_line_are_broken_and_paths_are_not() {
+        let (long, path) = ("x".repeat(50), format!("/{}", "x".repeat(50)));
+        let (begin, rest) = long.split_at(36);
+        assert_eq!(wrapped(Some(40), "in: ", &long), format!("in: {begin}\n  {rest}\n"));
+        assert_eq!(wrapped(Some(40), "in: ", &format!("a {path}")), format!("in: a\n  {path}\n"));
+        // What reads a pipe gets words whole.
+        let longer = "x".repeat(120);
+        assert_eq!(wrapped(None, "", &longer), format!("{longer}\n"));
+    }
+
+    #[test]
+    fn tied_words_stay_in_one_line() {
+        let text = format!("{} b{TIE}c", ["123456789"; 4].join(" ").trim_end_matches('9'));
+        assert_eq!(wrapped(Some(40), "", &text), "123456789 123456789 123456789 12345678\n  b c\n");
+    }
+
+    #[test]
+    fn table_on_a_narrow_page_becomes_records() {
+        let rows = || vec![vec!["1".to_owned(), "-".to_owned(), "waits_for_a_lock".to_owned(), String::new()]];
+        let header = ["thread", "team", "does", "where"];
+        let shown = |width| {
+            let mut page = Page::empty(Some(width));
+            page.table(&header, rows());
+            page.out
+        };
+        // Its words and two blanks for each column have 8 + 6 + 18 + 7 columns.
+        assert_eq!(shown(40).lines().count(), 2, "a head and a row");
+        assert_eq!(shown(39).lines().count(), 2, "a head and a row");
+        assert_eq!(shown(38), " thread 1  does waits_for_a_lock\n");
+        assert!(is_too_wide(&header, &rows(), 38) && !is_too_wide(&header, &rows(), 39));
+    }
+
+    #[test]
+    fn columns_on_the_left_keep_their_words_whole() {
+        let row = ["a", "0123456789", "01234567890123456789"].map(str::to_owned).to_vec();
+        let widths = |width| least_widths(&["x", "yy", "zzz"], &[row.clone()], width);
+        // Words of 1, 10 and 20 letters, and two blanks for each column.
+        assert_eq!(widths(37), [Some(3), Some(12), Some(22)]);
+        assert_eq!(widths(36), [Some(3), Some(12), None]);
+        // The last column is left with seven.
+        assert_eq!(widths(24), [Some(3), Some(12), None]);
+        assert_eq!(widths(23), [Some(3), None, None]);
+        assert_eq!(widths(0), [None, None, None]);
+    }
+
+    #[test]
+    fn threads_have_the_names_that_their_debugger_gives_them() {
+        let mut page = Page::empty(None);
+        assert_eq!(page.thread(7), "LWP 7");
+        page.labels = HashMap::from([(7, "*1.2".to_owned())]);
+        assert_eq!((page.thread(7).as_str(), page.thread(8).as_str()), ("Thread 1.2 (LWP 7)", "LWP 8"));
+        let row = |what: &str| vec![what.to_owned()];
+        page.thread_table(&["does"], vec![(Some(7), row("waits")), (Some(8), row("runs")), (None, row("ended"))]);
+        let lines: Vec<Vec<&str>> = page.out.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines, [["Id", "does"], ["*1.2", "waits"], ["-", "runs"], ["-", "ended"]]);
+    }
+}

@@ -148,3 +148,42 @@ pub fn dot(root: &Node) -> String {
     }
     tree.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Node {
+        let node = |label: &str, doing, threads: usize, children| Node {
+            label: label.to_owned(),
+            doing,
+            threads: (0..threads).collect(),
+            children,
+        };
+        let waits = node("waits; here\n", true, 2, Vec::new());
+        let main = node("main", false, 3, vec![waits, node("solve \"x\"", false, 1, Vec::new())]);
+        node("", false, 5, vec![main, node("start", false, 2, Vec::new())])
+    }
+
+    #[test]
+    fn folded_stacks_count_threads_where_their_stacks_end() {
+        assert_eq!(folded(&sample()), "main;waits, here, 2\nmain;solve \"x\" 1\nstart 2\n");
+        let mut partly = sample();
+        partly.children[0].children.pop();
+        assert_eq!(folded(&partly), "main 1\nmain;waits, here, 2\nstart 2\n");
+    }
+
+    #[test]
+    fn graph_has_a_node_for_each_frame_and_an_edge_from_its_caller() {
+        let nodes = [
+            r#"  n0 [label="main\n3 threads"];"#,
+            r#"  n1 [label="waits; here\\n\n2 threads", style=rounded];"#,
+            "  n0 -> n1;",
+            r#"  n2 [label="solve \"x\"\n1 thread"];"#,
+            "  n0 -> n2;",
+            r#"  n3 [label="start\n2 threads"];"#,
+        ];
+        let head = "digraph stacks {\n  rankdir=LR;\n  node [shape=box, fontname=\"monospace\"];\n";
+        assert_eq!(dot(&sample()), format!("{head}{}\n}}\n", nodes.join("\n")));
+    }
+}
