@@ -193,7 +193,7 @@ mod tests {
                 ],
                 "teams": [{"descriptor": "0x00a0", "parent": {"value": null, "origin": "code"}}],
                 "tasks": [{"descriptor": "0xb0"}, {"descriptor": "0xb1", "predecessors": [0]}],
-                "locks": [{"object": "0x07"}],
+                "locks": [{"object": "0x07", "origin": "code"}],
                 "taskgroups": [{"descriptor": "0xc0"}, {"descriptor": "0xc0", "parent": {"value": 0, "origin": "code"}},
                     {"descriptor": "0xc1", "parent": {"value": 1, "origin": "code"}}],
                 "icvs": [{"name": "cancel-var", "value": {"value": false, "origin": "code"}}],
@@ -222,12 +222,30 @@ mod tests {
     }
 
     #[test]
+    fn addresses_lose_their_leading_zeros() {
+        assert_eq!(["0x0", "0x000", "0x", "0x0a0", "010"].map(short), ["0x0", "0x0", "0x", "0xa0", "010"]);
+    }
+
+    #[test]
     fn some_parts_of_a_name_are_enough() {
         let fields = fields();
         let one = |name: &str| Named::One(name.to_owned());
         assert_eq!(named(&fields, "Answer"), one("answer"));
         assert_eq!(named(&fields, "threads.12.wait"), one("runtimes.0.threads.12.wait"));
         assert_eq!(named(&fields, "12 team"), one("runtimes.0.threads.12.team"));
+        assert_eq!(named(&fields, ".12  team."), one("runtimes.0.threads.12.team"));
+        assert_eq!(
+            named(&fields, "parent"),
+            Named::Several(
+                ["taskgroups.0xc0#2", "taskgroups.0xc1", "teams.0xa0"]
+                    .map(|of| format!("runtimes.0.{of}.parent"))
+                    .to_vec()
+            )
+        );
+        // The shortest name that has all parts counts.
+        assert_eq!(named(&fields, "value"), one("runtimes.0.icvs.cancel-var.value"));
+        let first = ["runtimes.0", "verdicts.0"].map(str::to_owned);
+        assert_eq!(named(&fields, "0"), Named::Several(first.to_vec()));
         assert_eq!(named(&fields, "0x00a0"), one("runtimes.0.teams.0xa0"));
         let both = ["runtimes.0.threads.0x30.team", "runtimes.0.threads.12.team"].map(str::to_owned);
         assert_eq!(named(&fields, "team"), Named::Several(both.to_vec()));

@@ -86,6 +86,13 @@ mod tests {
         let long =
             "std::vector<std::pair<int, std::map<long, double> >, my::allocator<int> >::emplace_back<int&, long>";
         assert_eq!(name(long), "std::vector<…>::emplace_back<…>");
+        let longest = format!("f<int>{}", "x".repeat(42));
+        assert_eq!(
+            (name(&longest), name(&format!("{longest}x"))),
+            (longest.clone(), format!("f<…>{}", "x".repeat(43)))
+        );
+        let argument = "apply<&my::very::long::name::of::a::type::operator->, int>::run";
+        assert_eq!(name(argument), "apply<…>::run");
         let operator = "ns::operator<< <std::char_traits<char>, std::map<std::pair<int, int>, std::vector<long> > >";
         assert_eq!(name(operator), "ns::operator<< <…>");
         let arrow = "std::unique_ptr<my::very::long::name::of::a::type, my::deleter>::operator->";
