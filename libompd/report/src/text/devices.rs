@@ -18,15 +18,19 @@ pub(super) fn write(page: &mut Page, history: &History, device: &DeviceHistory) 
         let s = if device.total == 1 { "" } else { "s" };
         parts.push(format!("{} of {} record{s}", device.records.len(), device.total));
     }
-    let mut part = |n: u64, what: &str| {
+    let mut part = |n: u64, one: &str, more: &str| {
         if n > 0 {
-            parts.push(format!("{n} {what}"));
+            parts.push(format!("{n} {}", if n == 1 { one } else { more }));
         }
     };
-    part(device.fragments, "parts of records whose others are overwritten");
-    part(device.buffers_refused, "buffers refused: records may be missing");
-    part(device.invalid, "records that are none");
-    part(device.cut, "deliveries not read to their end");
+    part(
+        device.fragments,
+        "part of a record whose others are overwritten",
+        "parts of records whose others are overwritten",
+    );
+    part(device.buffers_refused, "buffer refused: records may be missing", "buffers refused: records may be missing");
+    part(device.invalid, "record that is none", "records that are none");
+    part(device.cut, "delivery not read to its end", "deliveries not read to their end");
     page.wrapped("  ", FAINT, &parts.join(", "), 2);
     if !device.records.is_empty() {
         let rows = device.records.iter().map(|record| row(history, device, record)).collect();
@@ -145,6 +149,10 @@ mod tests {
         };
         let missing = "2 parts of records whose others are overwritten, 3 buffers refused: records may be missing, \
                        4 records that are none, 5 deliveries not read to their end";
+        assert_eq!(shown(&damaged), format!("Device 3 (x86\\n64), traced {offer}, 0 of 1 record, {missing}"));
+        let missing = "1 part of a record whose others are overwritten, 1 buffer refused: records may be missing, \
+                       1 record that is none, 1 delivery not read to its end";
+        let damaged = DeviceHistory { fragments: 1, buffers_refused: 1, invalid: 1, cut: 1, ..damaged };
         assert_eq!(shown(&damaged), format!("Device 3 (x86\\n64), traced {offer}, 0 of 1 record, {missing}"));
     }
 
