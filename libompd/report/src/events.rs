@@ -208,6 +208,7 @@ mod tests {
             ((28, 2, 0), "has nest lock queue.\\u{1b}lock once less"),
             ((29, 0, 0), "flush"),
             ((30, 0, 0), "cancel: loop"),
+            ((31, 1, 0), "reduction begins"),
             ((31, 3, 0), "reduction"),
             ((32, 0, 3), "takes ws loop chunk: 0x40"),
             ((32, 0, 99), "takes piece 99: 0x40"),

@@ -133,6 +133,7 @@ mod tests {
         sorted.sort_by_key(|(title, ..)| *title);
         assert_eq!(sorted, expected);
         assert!(draw(&root).contains("viewBox=\"0 0 1200 54\""), "two rows of boxes, and one that is empty");
+        assert!(draw(&root).ends_with("</svg>\n"));
     }
 
     #[test]

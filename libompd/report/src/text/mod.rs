@@ -660,6 +660,8 @@ mod tests {
         // A page has 40 columns at least, and 80 if nobody says how many.
         assert_eq!(wrapped(Some(10), "", &four), format!("{four}\n"));
         assert_eq!(wrapped(None, "", &words(9)), format!("{}\n  123456789\n", words(8)));
+        // Lines after the first have room for three.
+        assert_eq!(wrapped(Some(40), "", &words(9)), format!("{four}\n  {three}\n  {}\n", words(2)));
         // Blanks before a break are left out, and two blanks elsewhere stay.
         assert_eq!(wrapped(Some(40), "", &format!("a  b{}", words(3))), format!("a  b{three}\n"));
         assert_eq!(wrapped(Some(40), "", &format!("{four}  b")), format!("{four}\n  b\n"));
@@ -671,9 +673,41 @@ mod tests {
         let (begin, rest) = long.split_at(36);
         assert_eq!(wrapped(Some(40), "in: ", &long), format!("in: {begin}\n  {rest}\n"));
         assert_eq!(wrapped(Some(40), "in: ", &format!("a {path}")), format!("in: a\n  {path}\n"));
+        let (begin, rest) = long.split_at(34);
+        assert_eq!(wrapped(Some(40), "in: ", &format!("a {long}")), format!("in: a {begin}\n  {rest}\n"));
         // What reads a pipe gets words whole.
         let longer = "x".repeat(120);
         assert_eq!(wrapped(None, "", &longer), format!("{longer}\n"));
+    }
+
+    #[test]
+    fn lead_without_room_for_a_word_has_a_line_of_its_own_on_a_narrow_page() {
+        let lead = |length| "-".repeat(length);
+        assert_eq!(wrapped(Some(40), &lead(31), "123456789"), format!("{}123456789\n", lead(31)));
+        assert_eq!(wrapped(Some(40), &lead(32), "123456789"), format!("{}\n  123456789\n", lead(32)));
+        assert_eq!(wrapped(Some(60), &lead(52), "123456789"), format!("{}123456789\n", lead(52)));
+    }
+
+    #[test]
+    fn table_on_a_terminal_fits_it_and_a_row_in_a_file_is_one_line() {
+        let rows = || vec![vec!["1".to_owned(), ["123456789"; 12].join(" ")]];
+        let shown = |width| {
+            let mut page = Page::empty(width);
+            page.blank();
+            page.table(&["thread", "does"], rows());
+            page.out
+        };
+        let longest = |text: &str| text.lines().map(|line| line.chars().count()).max();
+        assert!(shown(Some(60)).lines().count() > 3 && longest(&shown(Some(60))) <= Some(60));
+        assert_eq!(shown(None).lines().count(), 3, "a blank line, a head and a row");
+        // Only pages of less than 60 columns have records.
+        let wide = || vec![vec!["x".repeat(30); 3]];
+        let begins = |width| {
+            let mut page = Page::empty(Some(width));
+            page.table(&["a", "b", "c"], wide());
+            page.out.starts_with(" a x")
+        };
+        assert_eq!((begins(59), begins(60)), (true, false));
     }
 
     #[test]
@@ -695,13 +729,16 @@ mod tests {
         assert_eq!(shown(40).lines().count(), 2, "a head and a row");
         assert_eq!(shown(39).lines().count(), 2, "a head and a row");
         assert_eq!(shown(38), " thread 1  does waits_for_a_lock\n");
+        let mut page = Page::empty(Some(40));
+        page.records(&["a", "b", "c"], vec![vec!["1".to_owned(), "x".repeat(20), "y".repeat(20)]]);
+        assert_eq!(page.out, format!(" a 1  b {},\n    c {}\n", "x".repeat(20), "y".repeat(20)));
         assert!(is_too_wide(&header, &rows(), 38) && !is_too_wide(&header, &rows(), 39));
     }
 
     #[test]
     fn columns_on_the_left_keep_their_words_whole() {
         let row = ["a", "0123456789", "01234567890123456789"].map(str::to_owned).to_vec();
-        let widths = |width| least_widths(&["x", "yy", "zzz"], &[row.clone()], width);
+        let widths = |width| least_widths(&["x", "yy", "zzz"], std::slice::from_ref(&row), width);
         // Words of 1, 10 and 20 letters, and two blanks for each column.
         assert_eq!(widths(37), [Some(3), Some(12), Some(22)]);
         assert_eq!(widths(36), [Some(3), Some(12), None]);
@@ -709,6 +746,9 @@ mod tests {
         assert_eq!(widths(24), [Some(3), Some(12), None]);
         assert_eq!(widths(23), [Some(3), None, None]);
         assert_eq!(widths(0), [None, None, None]);
+        // A long word on the left takes no room from words that fit.
+        let row = ["01234567890123456789", "01234", "01234"].map(str::to_owned).to_vec();
+        assert_eq!(least_widths(&["x", "y", "z"], &[row], 23), [None, Some(7), Some(7)]);
     }
 
     #[test]
