@@ -173,6 +173,19 @@ mod tests {
     }
 
     #[test]
+    fn search_that_left_something_out_proves_no_absence() {
+        let cut = [
+            Grounds { not_searched: 1, ..grounds() },
+            Grounds { registers_not_searched: 1, ..grounds() },
+            Grounds { words_changed_alone: 2, ..grounds() },
+            Grounds { issues: vec!["gone".to_owned()], ..grounds() },
+        ];
+        for grounds in cut {
+            assert!(!shown(&grounds).contains("It rests on no byte"), "{grounds:?}");
+        }
+    }
+
+    #[test]
     fn values_beyond_twelve_are_counted() {
         let values = |count: usize| (0..count).map(|n| (format!("{n:02}"), json!(n))).collect();
         assert!(!shown(&Grounds { values: values(12), ..grounds() }).contains("more values"));
