@@ -156,7 +156,7 @@ struct Cache {
     unready: BTreeSet<(u64, u64)>,
 }
 
-/// All that a look has read, to be compared with what is there later.
+/// All that a look has read, to be compared with what is there later. `None` if something was read that is not kept.
 #[derive(Default)]
 pub(super) struct Kept(Option<Cache>);
 
@@ -167,9 +167,9 @@ impl std::fmt::Debug for Kept {
 }
 
 impl Kept {
-    /// Its pieces, in no order. `None` if something was read that is not kept.
+    /// Its pieces, in no order.
     pub fn pieces(&self) -> Option<impl Iterator<Item = (Addr, &[u8])>> {
-        let cache = self.0.as_ref().filter(|cache| !cache.is_partial && cache.compared_bytes == cache.passed_bytes)?;
+        let cache = self.0.as_ref()?;
         let pages = cache.pages.iter().map(|(number, page)| (Addr(number * PAGE), &**page));
         let ranges = cache.ranges.iter().map(|(start, (length, place))| (*start, *length, *place));
         let ranges = ranges.chain(cache.replaced.iter().copied()).map(|(start, length, place)| {
@@ -308,9 +308,9 @@ impl Memory {
         phase != Phase::Copied || !self.missed.get()
     }
 
-    /// As [`Memory::release`]. What was read since [`Memory::keep`] can be compared.
+    /// As [`Memory::release`]. What was read since [`Memory::keep`] can be compared, if all of it is kept.
     pub fn release_to_compare(&self) -> Kept {
-        Kept(self.end())
+        Kept(self.end().filter(|cache| !cache.is_partial && cache.compared_bytes == cache.passed_bytes))
     }
 
     fn end(&self) -> Option<Cache> {

@@ -206,7 +206,13 @@ impl Live {
         let knows_all = self.threads.iter().all(|thread| thread.thread_pointer().is_some());
         let found = (never || knows_all).then(|| read(self));
         let pause = tracer.map(|tracer| tracer.resume().pause).unwrap_or_default();
-        let kept = self.memory.release_to_compare();
+        let kept = match never || stopped > 0 {
+            true => {
+                self.memory.release();
+                Kept::default()
+            }
+            false => self.memory.release_to_compare(),
+        };
         let Some(found) = found else { return Ok(None) };
         let moved = match stopped {
             0 => before.moved(&self.process),
