@@ -173,8 +173,8 @@ pub trait Target {
         None
     }
 
-    /// The parts of `range` with pages that may be in use, in order: see [`live`]. It is all of `range` but for private memory of a
-    /// live process.
+    /// The parts of `range` with pages that may be in use, in order (docs/internals/stops.md, "Stacks"). It is all of `range` but for
+    /// private memory of a live process.
     fn in_use(&self, range: Range<u64>) -> Vec<Range<u64>> {
         vec![range]
     }

@@ -214,8 +214,9 @@ impl Cache {
         for ((addr, len), done) in ranges.iter().zip(done) {
             let Some((own, behind)) = rest.split_at_checked(*len as usize) else { return };
             rest = behind;
-            if self.compared_bytes + len <= MAX_COMPARED {
-                self.compared_bytes += len;
+            let with_it = self.compared_bytes.saturating_add(*len);
+            if with_it <= MAX_COMPARED {
+                self.compared_bytes = with_it;
                 // What could not be read has no bytes.
                 self.compared.extend(done.then(|| (addr.0, own.to_vec())));
             }

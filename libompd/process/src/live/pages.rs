@@ -59,7 +59,7 @@ fn parts(range: Range<u64>, at: u64, size: u64, entries: &[u64]) -> Vec<Range<u6
             _ => parts.push(index..index + 1),
         }
     }
-    let place = |index: usize| (at + index as u64 * size).clamp(range.start, range.end);
+    let place = |index: usize| at.saturating_add(index as u64 * size).clamp(range.start, range.end);
     parts.into_iter().map(|part| place(part.start)..place(part.end)).collect()
 }
 
