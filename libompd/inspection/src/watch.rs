@@ -222,7 +222,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Adds threads that were asleep, and of which more has to be known, to those that are stopped. False if there are none.
+    /// Adds sleeping threads to those that are stopped, if their stacks need registers that only a stop shows. False if none does.
     fn hold_unseen(&mut self) -> bool {
         let unseen = self.cache.take_unseen();
         let new = unseen.into_iter().filter(|lwp| !self.held.contains(lwp) && self.live.may_be_stopped(*lwp));

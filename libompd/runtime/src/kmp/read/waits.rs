@@ -481,7 +481,7 @@ impl WaitReader<'_> {
 
     /// The word by which a worker has been let into a region, if it has not noticed that yet. Who lets it in adds [`BARRIER_BUMP`], and
     /// it clears the word when it notices (`__kmp_hyper_barrier_release` and the like). In other bits the barrier `hier` counts leaves.
-    /// `None` also where the word cannot be read: then nothing is told by it.
+    /// `None` also if the word cannot be read.
     fn let_in_by(&self, thread: &StructData) -> Option<Addr> {
         let s = &self.context.kmp.structs;
         let state = self.barrier_state(thread, Barriers::ForkJoin).ok()?;
