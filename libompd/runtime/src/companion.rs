@@ -339,3 +339,21 @@ fn unfinished(block: &Block, words: &Words<'_>, ring: RingAt) -> Option<Unfinish
     }
     None
 }
+
+#[cfg(test)]
+impl Remembered {
+    /// What a companion of the runtime that begins at 0 remembers in a test.
+    pub(crate) fn made(held: HashMap<u64, Holder>, variables: HashMap<u32, u64>) -> Remembered {
+        Remembered { held, variables, runtime: Some(Addr::NULL), ..Remembered::default() }
+    }
+
+    /// The same with where tasks come from, and what threads have begun on devices.
+    pub(crate) fn with(self, tasks: HashMap<u64, CreationValues>, unfinished: HashMap<i32, Unfinished>) -> Remembered {
+        Remembered { tasks, unfinished, ..self }
+    }
+
+    /// What is there of a companion that cannot be used.
+    pub(crate) fn troubled(trouble: Trouble) -> Remembered {
+        Remembered { trouble: Some(trouble), ..Remembered::default() }
+    }
+}

@@ -20,6 +20,8 @@ pub mod evidence;
 pub mod excerpt;
 pub mod family;
 mod gnu_interface;
+#[cfg(test)]
+mod handmade;
 pub mod icvs;
 mod instance;
 mod limits;

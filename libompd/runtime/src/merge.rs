@@ -16,6 +16,8 @@ use crate::evidence::{Critical, Evidence, Names, StackEvidence};
 use crate::model::*;
 use crate::stops::Lacking;
 
+#[cfg(test)]
+mod tests;
 mod waits;
 
 /// Puts together what was read of the runtimes of a process in one stop, and the evidence of the same stop.

@@ -1,0 +1,193 @@
+//! Processes of one runtime made by hand, for the tests of what is judged and merged.
+
+use std::collections::BTreeMap;
+
+use ompd_layout::Origin;
+use ompd_process::Addr;
+
+use crate::model::*;
+use crate::os::{Blocked, OsState, OsThread, Signals};
+
+/// Asleep in the kernel.
+pub(crate) const FUTEX: Blocked = Blocked::Futex(Addr(0x1000));
+pub(crate) const WHY: Common = Common::NotRead;
+
+pub(crate) fn fact<T>(value: T) -> Fact<T> {
+    Fact::known(value, Origin::Dwarf)
+}
+
+/// A process of one runtime, whose threads are numbered from 1 in the order in which they are added.
+pub(crate) struct Process {
+    pub(crate) snapshot: RawSnapshot,
+    pub(crate) os: OsState,
+}
+
+impl Process {
+    pub(crate) fn new() -> Process {
+        let instance = InstanceInfo {
+            family: "gomp",
+            product: "GNU libgomp",
+            path: String::new(),
+            file: None,
+            base: Addr::NULL,
+            reports_from: None,
+            build_id: None,
+            needed_by: None,
+            origins: Vec::new(),
+            layout: Vec::new(),
+            missing: Vec::new(),
+            issues: Vec::new(),
+        };
+        let snapshot = RawSnapshot {
+            instance,
+            threads: Vec::new(),
+            teams: Vec::new(),
+            tasks: Vec::new(),
+            locks: Vec::new(),
+            recorded: Recorded::default(),
+            issues: Vec::new(),
+        };
+        let os = OsState { threads: Vec::new(), signals: Signals::Handled(0), shared: BTreeMap::new() };
+        Process { snapshot, os }
+    }
+
+    /// A thread of which no runtime knows.
+    pub(crate) fn foreign(&mut self, blocked: Blocked) -> i32 {
+        let lwp = i32::try_from(self.os.threads.len()).expect("a few threads") + 1;
+        self.os.threads.push(OsThread::new(lwp, blocked));
+        lwp
+    }
+
+    /// The next member of a team, with its implicit task.
+    pub(crate) fn member(&mut self, team: TeamId, blocked: Blocked, wait: Option<Wait>) -> i32 {
+        let lwp = self.foreign(blocked);
+        let members = &mut self.snapshot.teams[team.0].members;
+        members.push(Some(lwp));
+        let number = u32::try_from(members.len()).expect("a few members") - 1;
+        let task = self.task(team, TaskKind::Implicit, TaskState::Running);
+        self.snapshot.tasks[task.0].thread = Some(lwp);
+        self.thread(lwp, Some(team), Some((number, task)), wait);
+        lwp
+    }
+
+    /// A worker without a region.
+    pub(crate) fn idle(&mut self, blocked: Blocked, over: Fact<bool>) -> i32 {
+        let lwp = self.foreign(blocked);
+        let wait = Wait { over, ..Wait::new(WaitKind::Pool, Addr::NULL, Origin::Dwarf) };
+        self.thread(lwp, None, None, Some(wait));
+        lwp
+    }
+
+    pub(crate) fn thread(&mut self, lwp: i32, team: Option<TeamId>, member: Option<(u32, TaskId)>, wait: Option<Wait>) {
+        self.snapshot.threads.push(RawThread {
+            lwp: Some(lwp),
+            descriptor: Addr::NULL,
+            gtid: None,
+            role: Fact::unknown(WHY),
+            thread_num: member.map_or(Fact::unknown(WHY), |(number, _)| fact(number)),
+            team: fact(team),
+            task: member.map_or(Fact::unknown(WHY), |(_, task)| fact(task)),
+            wait: fact(wait),
+            at_work: false,
+            icvs: Icvs::unknown(WHY),
+            placement: Placement::unknown(WHY),
+            tool_data: Fact::unknown(WHY),
+            outermost_tool_data: Fact::unknown(WHY),
+            ompt_state: Fact::unknown(WHY),
+        });
+    }
+
+    pub(crate) fn team(&mut self) -> TeamId {
+        self.snapshot.teams.push(RawTeam {
+            descriptor: Addr::NULL,
+            size: Fact::unknown(WHY),
+            level: fact(1),
+            active_level: fact(1),
+            parent: fact(None),
+            primary_num: fact(0),
+            serialized: fact(false),
+            function: Fact::unknown(WHY),
+            location: Fact::unknown(WHY),
+            members: Vec::new(),
+            barrier: Fact::unknown(WHY),
+            tool_data: Fact::unknown(WHY),
+        });
+        TeamId(self.snapshot.teams.len() - 1)
+    }
+
+    pub(crate) fn task(&mut self, team: TeamId, kind: TaskKind, state: TaskState) -> TaskId {
+        self.snapshot.tasks.push(RawTask {
+            kind: fact(kind),
+            state: fact(state),
+            team: fact(Some(team)),
+            generating: fact(None),
+            tied: fact(true),
+            priority: fact(0),
+            event: fact(None),
+            taskgroup: fact(None),
+            unfinished_children: fact(0),
+            ..RawTask::unknown(Addr::NULL, WHY)
+        });
+        TaskId(self.snapshot.tasks.len() - 1)
+    }
+
+    pub(crate) fn lock(&mut self, owner: Fact<Option<Owner>>) -> LockId {
+        self.snapshot.locks.push(RawLock {
+            object: Addr::NULL,
+            kind: fact(LockKind::Lock),
+            name: None,
+            location: None,
+            owner,
+            held: fact(true),
+            variable_word: None,
+            wait_id: None,
+            depth: None,
+            waiters: Vec::new(),
+            queued: false,
+        });
+        LockId(self.snapshot.locks.len() - 1)
+    }
+
+    /// A loop of a team, in whose `ordered` region it is the turn of this member.
+    pub(crate) fn turn(&mut self, team: TeamId, number: u32) {
+        self.snapshot.recorded.loops.push(Loop {
+            team,
+            kind: Fact::unknown(WHY),
+            schedule: Fact::unknown(WHY),
+            chunk: Fact::unknown(WHY),
+            iterations: Fact::unknown(WHY),
+            handed_out: Fact::unknown(WHY),
+            next: Fact::unknown(WHY),
+            end: Fact::unknown(WHY),
+            step: Fact::unknown(WHY),
+            completed: Fact::unknown(WHY),
+            members: vec![0, 1],
+            shares: Vec::new(),
+            ordered_turn: fact(Some(number)),
+            doacross: fact(None),
+        });
+    }
+
+    pub(crate) fn handle(&mut self, signals: Signals) {
+        self.os.signals = signals;
+    }
+}
+
+/// A wait that had not ended at the stop, of a thread that sleeps.
+pub(crate) fn wait(kind: WaitKind, team: TeamId) -> Option<Wait> {
+    let asleep = Some(true);
+    Some(Wait { team: Some(team), over: fact(false), asleep, ..Wait::new(kind, Addr::NULL, Origin::Dwarf) })
+}
+
+pub(crate) fn spins(wait: Option<Wait>) -> Option<Wait> {
+    wait.map(|wait| Wait { asleep: Some(false), ..wait })
+}
+
+pub(crate) fn by_stack(wait: Option<Wait>) -> Option<Wait> {
+    spins(wait).map(|wait| Wait { origin: Origin::Stack, ..wait })
+}
+
+pub(crate) fn locked(lock: LockId) -> Option<Wait> {
+    let wait = Wait::new(WaitKind::Lock, Addr::NULL, Origin::Dwarf);
+    Some(Wait { lock: Some(lock), over: fact(false), asleep: Some(true), ..wait })
+}
