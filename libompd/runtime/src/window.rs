@@ -9,6 +9,9 @@ use ompd_process::{Addr, Arch, ByteOrder, Module, ProcessInfo, ReadError, ReadFa
 use crate::model::Common;
 use crate::model::Reason;
 
+#[cfg(test)]
+mod tests;
+
 /// Pieces held at once: the tasks of a list and what hangs on them lie in different places.
 const PIECES: usize = 4;
 /// Bytes of a piece at least and at most. Tasks that were made one after the other lie side by side.
