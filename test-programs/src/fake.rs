@@ -4,7 +4,9 @@ use std::cell::Cell;
 use std::fmt;
 use std::ops::{Deref, Range};
 
-use ompd_process::{Addr, Arch, Module, ProcessInfo, ReadError, ReadFault, Registers, Target, TargetKind, Thread};
+use ompd_process::{
+    Addr, Arch, GENERAL, Module, ProcessInfo, ReadError, ReadFault, Registers, Target, TargetKind, Thread,
+};
 
 /// A target that is made up: it has what is put into it.
 #[derive(Debug, Clone)]
@@ -71,6 +73,22 @@ impl Target for FakeTarget {
     }
 }
 
+/// A thread that executes the instruction at `pc`, with zeros in all other registers but the stack pointer.
+pub fn thread_at(lwp: i32, pc: Addr, sp: Addr) -> Thread {
+    let registers = Registers {
+        pc,
+        sp,
+        fp: Addr::NULL,
+        thread_pointer: None,
+        syscall: None,
+        returned: None,
+        unnumbered: false,
+        general: [0; GENERAL],
+        known: Registers::ALL,
+    };
+    Thread { lwp, name: None, registers: Ok(registers), pointer: None, signal: 0, blocked_signals: None }
+}
+
 /// Changes bytes that were read at an address.
 type Change = Box<dyn Fn(Addr, &mut [u8])>;
 
@@ -84,6 +102,7 @@ pub struct ChangedTarget<D> {
     reads: Cell<u64>,
     threads: Option<Vec<Thread>>,
     pthread_distance: Option<Option<u64>>,
+    shared: Vec<(Addr, Option<bool>)>,
 }
 
 impl<D> fmt::Debug for ChangedTarget<D> {
@@ -109,6 +128,7 @@ where
             reads,
             threads: None,
             pthread_distance: None,
+            shared: Vec::new(),
         }
     }
 
@@ -161,6 +181,13 @@ where
         self
     }
 
+    /// Another answer to [`Target::is_shared`] for one address.
+    #[must_use]
+    pub fn with_shared(mut self, addr: Addr, shared: Option<bool>) -> Self {
+        self.shared.push((addr, shared));
+        self
+    }
+
     /// How often it was asked whether it is late.
     pub fn asked(&self) -> u64 {
         self.asked.get()
@@ -202,7 +229,8 @@ where
     }
 
     fn is_shared(&self, addr: Addr) -> Option<bool> {
-        self.inner.is_shared(addr)
+        let changed = self.shared.iter().find(|(at, _)| *at == addr);
+        changed.map_or_else(|| self.inner.is_shared(addr), |(_, shared)| *shared)
     }
 
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {

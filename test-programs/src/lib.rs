@@ -63,7 +63,7 @@ pub use emulated::{
     Emulated, Guest, GuestKernel, GuestResult, GuestRuntime, Served, emulate, emulate_served, emulator,
 };
 pub use expect::{Expectation, Gone, Named, Situation, Verdict};
-pub use fake::{ChangedTarget, FakeTarget, user_regs};
+pub use fake::{ChangedTarget, FakeTarget, thread_at, user_regs};
 pub use hangs::{Case, HANGS, HEALTHY, Needs};
 pub use held::{Held, libomp_libraries};
 pub use kept::{KeptCore, kept_core_name, kept_cores, kept_cores_folder};

@@ -11,6 +11,9 @@ use ompd_process::{Addr, Module, Syscall, Target, TargetExt};
 
 use crate::model::RuntimeSnapshot;
 
+#[cfg(test)]
+mod tests;
+
 /// What keeps one thread from executing code of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocked {
@@ -299,46 +302,4 @@ fn futex(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, args: [u6
         (low < high && high.0 - low.0 < PTHREAD_BYTES).then_some(joined)
     });
     joined.map_or(Blocked::No, Blocked::Join)
-}
-
-#[cfg(test)]
-mod tests {
-    use ompd_process::{Arch, TargetKind};
-    use test_programs::FakeTarget;
-
-    use super::*;
-
-    /// On some machines a thread that is about to make a call looks as one does that is in it.
-    #[test]
-    fn a_call_that_may_not_have_begun_proves_nothing() {
-        let target = FakeTarget::new(TargetKind::Core, Arch::AARCH64);
-        let of = |name: &str, begun| {
-            let number = target.arch().machine.call_number(name).expect("a number");
-            blocked(&target, &HashMap::new(), 1, Syscall { number, args: [0; 6], begun })
-        };
-        for name in ["write", "read", "wait4", "ppoll"] {
-            assert_eq!((of(name, true), of(name, false)), (Blocked::Outside(name), Blocked::No));
-        }
-    }
-
-    #[test]
-    fn handlers_that_may_let_threads_go_on() {
-        let mask = |numbers: &[u32]| numbers.iter().fold(0, |mask, n| mask | 1 << (n - 1));
-        let of = |numbers: &[u32]| signals(Some(mask(numbers)), [None, Some(mask(&[12]))]);
-        let named = |numbers: &[u32]| of(numbers).numbers().collect::<Vec<_>>();
-        assert!(!of(&[]).may_arrive());
-        // What Python handles, and a program with fault handlers on the C library's own signals.
-        assert!(!of(&[2]).may_arrive());
-        assert!(!of(&[4, 6, 7, 8, 11, 32, 33]).may_arrive());
-        assert_eq!((named(&[2, 10]), of(&[10]).of_timers()), (vec![10], false));
-        assert_eq!((named(&[2, 17]), of(&[17]).of_timers()), (vec![17], false));
-        assert_eq!((named(&[10, 14, 64]), of(&[10, 14]).of_timers()), (vec![10, 14, 64], true));
-        assert!(of(&[34]).of_timers() && of(&[64]).of_timers());
-        // One thread blocks it, another is not known to.
-        assert_eq!(named(&[12]), [12]);
-        assert!(!signals(Some(mask(&[12, 14])), [Some(mask(&[12, 14])), Some(mask(&[14, 12, 3]))]).may_arrive());
-        // A core.
-        assert_eq!(signals(None, [None]), Signals::NotRecorded);
-        assert!(Signals::NotRecorded.may_arrive());
-    }
 }

@@ -283,8 +283,8 @@ fn interrupted(target: &dyn Target, lwp: i32, registers: &Registers) -> Option<E
 
 #[cfg(test)]
 mod tests {
-    use ompd_process::{Arch, GENERAL, Module, ProcessInfo, ReadError, Thread};
-    use test_programs::FakeTarget;
+    use ompd_process::{Arch, Module, ProcessInfo, ReadError, Thread};
+    use test_programs::{FakeTarget, thread_at};
 
     use super::*;
 
@@ -335,26 +335,7 @@ mod tests {
         let mut target = FakeTarget::new(TargetKind::Live, Arch::X86_64);
         (target.process.pid, target.process.main_stack) = (Some(LWP), Some(Addr(END - 8)));
         target.memory.push((Addr(readable), vec![0xab; usize::try_from(END - readable).expect("a small stack")]));
-        let registers = Registers {
-            pc: Addr(0x1000),
-            sp: Addr(sp),
-            fp: Addr::NULL,
-            thread_pointer: None,
-            syscall: None,
-            returned: None,
-            unnumbered: false,
-            general: [0; GENERAL],
-            known: Registers::ALL,
-        };
-        let registers = Ok(registers);
-        target.threads.push(Thread {
-            lwp: LWP,
-            name: None,
-            registers,
-            pointer: None,
-            signal: 0,
-            blocked_signals: None,
-        });
+        target.threads.push(thread_at(LWP, Addr(0x1000), Addr(sp)));
         Grown(target, END..END)
     }
 
