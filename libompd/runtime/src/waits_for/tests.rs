@@ -9,6 +9,7 @@ use crate::model::*;
 use crate::os::{Blocked, Sharing, Signals};
 
 mod delays;
+mod several;
 mod situations;
 mod tasks;
 

@@ -114,3 +114,72 @@ fn members_at_a_barrier_and_not_there() {
     assert_eq!(of([Inside; 2], (Some(2), Some(0)), unknown), Some(standing(2, false)));
     assert_eq!(of([Inside, RegionEnd], (Some(1), Some(1)), unknown), Some(standing(1, true)));
 }
+
+#[test]
+fn task_on_the_stack_of_a_blocked_thread_is_waited_for_and_reported_once() {
+    let mut p = Process::new();
+    let team = p.team();
+    p.member(team, FUTEX, wait(WaitKind::Taskwait, team));
+    p.member(team, Blocked::Outside("read"), None);
+    p.foreign(Blocked::No);
+    let tasks = [TaskState::Suspended, TaskState::Running].map(|state| p.task(team, TaskKind::Explicit, state));
+    let mut snapshot: RuntimeSnapshot = p.snapshot.into();
+    for task in tasks {
+        snapshot.tasks[task.0].raw.generating = fact(Some(TaskId(0)));
+    }
+    snapshot.tasks[tasks[0].0].stack = Some(2);
+    let core = |snapshot: &RuntimeSnapshot| {
+        let snapshots = [snapshot.clone()];
+        let mut found = judge(&snapshots, &p.os);
+        found.find_waiting(&snapshots, &p.os);
+        found.waiting.into_iter().map(|verdict| (verdict.core, verdict.rests_on_calls)).collect::<Vec<_>>()
+    };
+    let expected = [(vec![Node::Thread(2), Node::Taskwait(0, TaskId(0))], false)];
+    assert_eq!(core(&snapshot), expected);
+    snapshot.tasks[tasks[1].0].raw.thread = Some(2);
+    assert_eq!(core(&snapshot), expected, "both lie on one stack");
+    snapshot.tasks[tasks[1].0].raw.kind = fact(TaskKind::Implicit);
+    snapshot.tasks[tasks[0].0].stack = None;
+    assert_eq!(core(&snapshot), [], "none of them has begun");
+}
+
+#[test]
+fn tasks_are_waited_for_if_one_of_their_threads_is_blocked() {
+    let mut p = Process::new();
+    let team = p.team();
+    p.member(team, FUTEX, wait(WaitKind::Taskwait, team));
+    for blocked in [Blocked::Outside("read"), Blocked::No] {
+        let lwp = p.member(team, blocked, None);
+        let task = p.task(team, TaskKind::Explicit, TaskState::Running);
+        p.snapshot.tasks[task.0].generating = fact(Some(TaskId(0)));
+        p.snapshot.tasks[task.0].thread = Some(lwp);
+    }
+    assert_eq!(p.waiting(), [(Situation::TasksUnfinished, vec![2, 3], vec![1])]);
+}
+
+#[test]
+fn threads_behind_threads_behind_a_lock_wait_for_its_owner() {
+    let mut p = Process::new();
+    let team = p.team();
+    let locks = [2, 3, 4].map(|owner| p.lock(fact(Some(Owner::Thread(owner)))));
+    for lock in locks {
+        p.member(team, FUTEX, locked(lock));
+    }
+    p.foreign(Blocked::No);
+    assert_eq!(p.waiting(), [(Situation::LockHeld, vec![4], vec![1, 2, 3])]);
+}
+
+#[test]
+fn task_that_a_device_executes_is_named() {
+    let mut p = Process::new();
+    let team = p.team();
+    p.member(team, FUTEX, wait(WaitKind::Taskwait, team));
+    p.foreign(Blocked::No);
+    let task = p.task(team, TaskKind::Explicit, TaskState::OnDevice);
+    p.snapshot.tasks[task.0].generating = fact(Some(TaskId(0)));
+    let snapshots = [p.snapshot.into()];
+    let mut found = judge(&snapshots, &p.os);
+    found.find_waiting(&snapshots, &p.os);
+    let core = [Node::Thread(1), Node::Task(0, task), Node::Taskwait(0, TaskId(0))];
+    assert_eq!(found.waiting[0].core, core);
+}

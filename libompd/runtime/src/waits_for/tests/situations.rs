@@ -185,17 +185,19 @@ fn a_counted_task_that_nobody_executes_is_a_detached_one() {
 
 #[test]
 fn threads_of_a_pool_that_a_fork_left_behind() {
-    let of = |threads: Vec<Option<i32>>| {
+    let of = |pools: &[&[Option<i32>]]| {
         let mut p = Process::new();
         let team = p.team();
         p.member(team, FUTEX, wait(WaitKind::RegionStart, team));
+        p.foreign(FUTEX);
         p.snapshot.teams[team.0].members.push(None);
-        p.snapshot.recorded.pools.push(Pool { threads });
+        p.snapshot.recorded.pools.extend(pools.iter().map(|threads| Pool { threads: threads.to_vec() }));
         p.situations()
     };
-    assert_eq!(of(vec![Some(1), None]), [Situation::PoolLostInFork]);
-    assert_eq!(of(vec![Some(1), Some(99)]), [Situation::PoolLostInFork], "no thread 99");
-    assert_eq!(of(vec![Some(1)]), [Situation::ClosedWaits]);
+    assert_eq!(of(&[&[Some(1), None]]), [Situation::PoolLostInFork]);
+    assert_eq!(of(&[&[Some(1), Some(99)]]), [Situation::PoolLostInFork], "no thread 99");
+    assert_eq!(of(&[&[Some(1)], &[Some(99)]]), [Situation::PoolLostInFork], "one of two pools");
+    assert_eq!(of(&[&[Some(1)], &[Some(2)]]), [Situation::ClosedWaits]);
 }
 
 /// A thread alone in a nested region yields, as it waits for a partner that the region did not get.

@@ -127,6 +127,12 @@ fn which_ready_task_a_waiting_thread_takes() {
     };
     assert!(takes(Taskgroup, false, |p, task| descendant_of(p, task, TaskId(1))));
     assert!(!takes(Taskgroup, false, |p, task| descendant_of(p, task, TaskId(0))));
+    // Of what kind the task in between is, need not be known.
+    assert!(takes(Taskgroup, false, |p, task| {
+        descendant_of(p, task, TaskId(1));
+        let between = task.generating.flat().expect("a task");
+        p.snapshot.tasks[between.0].kind = Fact::unknown(WHY);
+    }));
     // The same where its task is an explicit one.
     let in_explicit = |p: &mut Process| {
         let own = p.explicit(TeamId(0), TaskState::Running, TaskId(1));
