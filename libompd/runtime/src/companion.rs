@@ -10,6 +10,9 @@ use ompt_record::read::{Block, Memory, NoBlock, RingAt};
 use crate::model::{RawSnapshot, Trouble};
 use crate::stops::StopEvent;
 
+#[cfg(test)]
+mod tests;
+
 /// The memory of a target as a companion's words.
 #[derive(Clone, Copy)]
 pub struct Words<'t> {
