@@ -59,11 +59,11 @@ fn awaited(report: &Value) -> HashMap<i64, String> {
     waits.filter_map(named).collect()
 }
 
-/// The name that the source gives the lock. A number of a lock of libomp, and its address, may be with it.
+/// The name that the source gives the lock. A number of a lock of libomp may be with it, and its address where several have the name.
 fn is_named(name: &str, role: &str) -> bool {
     let inferred = name.split_once(" (probably ").and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
     let alone = inferred.split_once(" (0x").map_or(inferred, |(text, _)| text);
-    alone == role
+    alone == role && (alone == inferred || role.starts_with("alone"))
 }
 
 /// Compares what the waits of a program are for with the roles of its threads, live and in cores. Returns how many were compared.

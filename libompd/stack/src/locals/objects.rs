@@ -286,8 +286,13 @@ impl Objects {
 
     /// True if the same text leads elsewhere too: frames of one function have variables of the same name.
     fn has_namesake(&self, object: &Object) -> bool {
-        let same = |other: &Object| other.text == object.text && other.start != object.start;
-        self.is_cut || self.hops.iter().flatten().any(same)
+        let same = || self.hops.iter().flatten().filter(|other| other.text == object.text);
+        // A pointer has the text of what it points to.
+        let is_one = |holds: bool| {
+            let mut starts = same().filter(|other| other.shape.may_hold == holds).map(|other| other.start);
+            starts.next().is_none_or(|first| starts.all(|start| start == first))
+        };
+        self.is_cut || !is_one(true) || !is_one(false)
     }
 
     /// What leads to the one lock variable of OpenMP that has this content. `None` if several have, or none, or not all were read.

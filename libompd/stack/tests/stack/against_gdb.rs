@@ -2,7 +2,7 @@
 
 use ompd_stack::{Cache, End};
 
-use crate::support::{Places, have, places, skip};
+use crate::support::{Built, have, places, skip};
 
 /// What changes how a function finds its caller.
 const BUILDS: [&[&str]; 6] = [
@@ -21,7 +21,7 @@ fn compare(place: &str, threads: usize) {
         return skip("there is no gdb to compare with");
     }
     for flags in BUILDS {
-        let program = Places::build(flags);
+        let program = Built::places(flags);
         let waiting = program.start(&[place], threads);
         let theirs = waiting.in_gdb("all");
         let look = waiting.look();

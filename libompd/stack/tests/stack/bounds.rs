@@ -5,11 +5,11 @@ use ompd_stack::{Cache, End};
 /// Calls of the recursion. The middle of a stack this deep is left out.
 const DEEP: usize = 100_000;
 
-use crate::support::{Places, have, places, skip};
+use crate::support::{Built, have, places, skip};
 
 #[test]
 fn of_a_deep_recursion_both_ends_are_told() {
-    let program = Places::build(&["-O2", "-g", "-fno-optimize-sibling-calls"]);
+    let program = Built::places(&["-O2", "-g", "-fno-optimize-sibling-calls"]);
     let waiting = program.start(&["recursive", &DEEP.to_string()], 1);
     let report = waiting.look().report(&Cache::default());
     let logical = &report.logical[0];
@@ -25,7 +25,7 @@ fn of_a_deep_recursion_both_ends_are_told() {
 
 #[test]
 fn of_a_deep_recursion_the_frames_repeat_themselves() {
-    let program = Places::build(&["-O2", "-fno-optimize-sibling-calls"]);
+    let program = Built::places(&["-O2", "-fno-optimize-sibling-calls"]);
     let waiting = program.start(&["recursive", &DEEP.to_string()], 1);
     let ours = waiting.look().backtrace();
     assert_eq!(ours.end, End::Root);
@@ -47,7 +47,7 @@ fn of_a_deep_recursion_the_frames_repeat_themselves() {
 
 #[test]
 fn what_was_parsed_is_kept() {
-    let program = Places::build(&["-O2", "-g"]);
+    let program = Built::places(&["-O2", "-g"]);
     let waiting = program.start(&["realigned"], 1);
     let cache = Cache::default();
     let first = waiting.look().report(&cache);
@@ -60,7 +60,7 @@ fn what_was_parsed_is_kept() {
 
 #[test]
 fn threads_at_the_same_place_cost_no_look_ups() {
-    let program = Places::build(&["-O2", "-g"]);
+    let program = Built::places(&["-O2", "-g"]);
     let looked_up = [4, 64].map(|count| {
         let cache = Cache::default();
         let report = program.start(&["many", &count.to_string()], count + 1).look().report(&cache);

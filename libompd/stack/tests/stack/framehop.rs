@@ -10,7 +10,7 @@ use ::framehop::{ExplicitModuleSectionInfo, Unwinder as _};
 use ompd_process::Target as _;
 use ompd_stack::End;
 
-use crate::support::{Look, Places, have, places, skip};
+use crate::support::{Built, Look, have, places, skip};
 
 /// What framehop makes of the only thread: program counters, and what it ended with.
 fn by_framehop(look: &Look) -> (Vec<u64>, Option<String>) {
@@ -56,7 +56,7 @@ fn what_it_loses_is_found() {
         return skip("there is no gdb to compare with");
     }
     let compare = |flags: &[&str], place: &str| {
-        let program = Places::build(flags);
+        let program = Built::places(flags);
         let waiting = program.start(&[place], 1);
         let theirs: Vec<(u64, u64)> = waiting.in_gdb("all").remove(0).1;
         let look = waiting.look();

@@ -4,5 +4,6 @@ mod against_gdb;
 mod bounds;
 mod framehop;
 mod hostile;
+mod locals;
 mod stubs;
 mod support;

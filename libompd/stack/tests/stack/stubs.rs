@@ -3,7 +3,7 @@
 use ompd_process::{Addr, ElfFile, Target as _, Thread};
 use ompd_stack::{Backtrace, End};
 
-use crate::support::{Look, Places, places};
+use crate::support::{Built, Look, places};
 
 /// The state of the thread at the moment in which frame `caller` called what frame `caller - 1` executes.
 fn at_call(look: &Look, backtrace: &Backtrace, caller: usize) -> Thread {
@@ -39,7 +39,7 @@ fn is_called_by(look: &Look, thread: Thread, caller: &[(u64, u64)]) {
 }
 
 fn waiting(flags: &[&str]) -> (Look, Backtrace, usize) {
-    let look = Places::build(flags).start(&["realigned"], 1).look();
+    let look = Built::places(flags).start(&["realigned"], 1).look();
     let backtrace = look.backtrace();
     assert_eq!(backtrace.end, End::Root);
     // The frame that `hold` returns to.

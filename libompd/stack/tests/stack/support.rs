@@ -19,20 +19,25 @@ pub fn have(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-/// `tests/programs/places.c`, built.
-pub struct Places {
+/// A program of `tests/programs`, built.
+pub struct Built {
     directory: TempDir,
 }
 
-impl Places {
-    pub fn build(flags: &[&str]) -> Places {
+impl Built {
+    /// The one with many places to wait in.
+    pub fn places(flags: &[&str]) -> Built {
+        Built::from("places", flags)
+    }
+
+    pub fn from(name: &str, flags: &[&str]) -> Built {
         let directory = tempfile::tempdir().expect("a directory");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/places.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
         let mut command = Command::new("gcc");
         command.args(["-pthread", "-Wl,--build-id", "-o"]).arg(directory.path().join("places")).arg(source).args(flags);
         let done = command.output().expect("gcc");
         assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
-        Places { directory }
+        Built { directory }
     }
 
     pub fn path(&self) -> PathBuf {
