@@ -78,12 +78,12 @@ pub fn fold(stacks: &[LogicalStack], doing: impl Fn(usize) -> String) -> Vec<Row
 mod tests {
     use ompd_process::Addr;
 
-    use super::same_reading;
-    use crate::logical::{Language, LogicalFrame, Via};
+    use super::{Row, fold, same_reading};
+    use crate::frame::End;
+    use crate::logical::{Language, LogicalFrame, LogicalStack, Via};
 
-    #[test]
-    fn frames_without_a_name_are_told_apart_by_their_address() {
-        let frame = |addr: u64, module: Option<&str>| LogicalFrame {
+    fn frame(addr: u64, module: Option<(&str, u64)>) -> LogicalFrame {
+        LogicalFrame {
             function: None,
             construct: None,
             file: None,
@@ -91,16 +91,60 @@ mod tests {
             inlined: false,
             lwp: None,
             addr: Some(Addr(addr)),
-            module: module.map(|name| (name.into(), addr)),
+            module: module.map(|(name, offset)| (name.into(), offset)),
             via: Via::Call,
             language: Language::Compiled,
             place: None,
-        };
-        assert!(same_reading(&frame(1, Some("a")), &frame(1, Some("a"))));
-        assert!(!same_reading(&frame(1, Some("a")), &frame(2, Some("a"))));
+        }
+    }
+
+    fn named(function: &str, line: Option<u32>) -> LogicalFrame {
+        LogicalFrame { function: Some(function.into()), line, ..frame(1, Some(("a", 1))) }
+    }
+
+    #[test]
+    fn frames_without_a_name_are_told_apart_by_their_address() {
+        assert!(same_reading(&frame(1, Some(("a", 1))), &frame(1, Some(("a", 1)))));
+        assert!(!same_reading(&frame(1, Some(("a", 1))), &frame(2, Some(("a", 2)))));
         assert!(!same_reading(&frame(1, None), &frame(2, None)));
-        // A named one is the same wherever it is.
-        let named = |addr| LogicalFrame { function: Some("f".into()), line: Some(1), ..frame(addr, Some("a")) };
-        assert!(same_reading(&named(1), &named(2)));
+        // The place in a file is better than the address at which it is mapped.
+        assert!(same_reading(&frame(1, Some(("a", 1))), &frame(9, Some(("a", 1)))));
+    }
+
+    #[test]
+    fn frames_with_a_name_and_a_line_read_the_same_wherever_they_are() {
+        let elsewhere =
+            |frame: LogicalFrame| LogicalFrame { module: Some(("b".into(), 9)), addr: Some(Addr(9)), ..frame };
+        assert!(same_reading(&named("f", Some(1)), &elsewhere(named("f", Some(1)))));
+        // Without a line the place in the file is all there is.
+        assert!(!same_reading(&named("f", None), &elsewhere(named("f", None))));
+        for other in [named("g", Some(1)), named("f", Some(2)), LogicalFrame { inlined: true, ..named("f", Some(1)) }] {
+            assert!(!same_reading(&named("f", Some(1)), &other));
+        }
+    }
+
+    #[test]
+    fn threads_that_read_the_same_and_do_the_same_are_one_row() {
+        let stack = |functions: &[&str], gap: Option<&str>| LogicalStack {
+            frames: functions.iter().map(|function| named(function, Some(1))).collect(),
+            gap: gap.map(str::to_owned),
+            lwp: 1,
+            in_call: None,
+            idle: false,
+            end: End::Root,
+        };
+        let stacks = [
+            stack(&["f", "main"], None),
+            stack(&["g", "main"], None),
+            stack(&["f", "main"], None),
+            stack(&["f"], None),
+            stack(&["f", "main"], Some("torn")),
+            stack(&["f", "main"], None),
+            stack(&["g", "main"], None),
+        ];
+        let row = |threads: &[usize]| Row { stack: threads[0], threads: threads.to_vec() };
+        let rows = fold(&stacks, |index| if index == 5 { "waits".to_owned() } else { String::new() });
+        assert_eq!(rows, [row(&[0, 2]), row(&[1, 6]), row(&[3]), row(&[4]), row(&[5])]);
+        assert_eq!(fold(&[], |_| String::new()), []);
     }
 }

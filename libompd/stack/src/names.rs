@@ -121,5 +121,11 @@ mod tests {
         assert_eq!(source_name("inner.0", Some(gimli::DW_LANG_Fortran95)), "inner");
         assert_eq!(source_name("MAIN__", Some(gimli::DW_LANG_Fortran95)), "MAIN__");
         assert_eq!(plain(".part.0"), ".part.0");
+        assert_eq!(plain("f.part.0"), "f");
+        let fortran = |raw| source_name(raw, Some(gimli::DW_LANG_Fortran95));
+        assert_eq!(["inner.1x", ".0", "_", "main"].map(fortran), ["inner.1x", ".0", "_", "main"]);
+        assert_eq!(plain("_QQmain"), "main program");
+        // Names of something else.
+        assert_eq!(["_Qother", "_Q", "__MOD_step"].map(plain), ["_Qother", "_Q", "__MOD_step"]);
     }
 }

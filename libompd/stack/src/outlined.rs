@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn names_of_outlined_functions() {
-        let function = |raw| outlined(raw).map(|o| names::source_name(o.container.unwrap_or_default(), None));
+        let function = |raw: &str| outlined(raw).map(|o| names::source_name(o.container.unwrap_or_default(), None));
         assert_eq!(function("main._omp_fn.0").as_deref(), Some("main"));
         assert_eq!(function("_ZN4Grid5relaxEi._omp_fn.1.constprop.0").as_deref(), Some("Grid::relax"));
         assert_eq!(function("__m_MOD_step._omp_fn.3").as_deref(), Some("m::step"));
@@ -111,7 +111,12 @@ mod tests {
             function("__omp_offloading_fd02_3a2c1__ZN4Grid5relaxEi_l40_debug__").as_deref(),
             Some("Grid::relax")
         );
-        assert_eq!(function("__omp_offloading_main_l8"), None);
+        for numbers in ["main_l8", "_3a_main_l8", "fd__main_l8", "fg_3a_main_l8", "fd_3g_main_l8"] {
+            assert_eq!(function(&format!("__omp_offloading_{numbers}")), None);
+        }
+        for end in ["main_l", "main_l8x", "main_lx8", "_l8"] {
+            assert_eq!(function(&format!("__omp_offloading_fd02_3a2c1_{end}")), None);
+        }
         assert_eq!(function("solve"), None);
         assert_eq!(function("_omp_fn"), None);
         assert!(is_helper("main._omp_cpyfn.3") && is_helper("main.omp.reduction.reduction_func"));

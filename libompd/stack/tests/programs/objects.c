@@ -75,6 +75,13 @@ int main(void) {
     places[18] = &grid.corner.value;
     places[19] = &((struct grid *)heap->opaque)->corner.lock;
     places[20] = &heap->cells[5].lock;
+    // What libomp writes into locks: their numbers. Two have the same.
+    *(int *)&several[1] = 7;
+    *(int *)&heap->corner.lock = 8;
+    *(int *)&heap->cells[2].lock = 9;
+    *(int *)&table[0][1] = 10;
+    *(int *)&grid.row[0].lock = 10;
+    number = 11;
     inner.size = 1;
     work(&inner);
     return sink == 0;

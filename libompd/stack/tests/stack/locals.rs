@@ -154,6 +154,20 @@ fn locks_have_the_names_by_which_the_source_reaches_them() {
 }
 
 #[test]
+fn lock_with_a_content_that_no_other_lock_has_is_found() {
+    let waiting = Built::from("objects", &["-g", "-O0"]).start(&[], 1);
+    let look = waiting.look();
+    let cache = Cache::default();
+    let report = look.report(&cache);
+    let locals = report.locals(&look.live, &look.stacks, &cache);
+    let found = [7, 8, 9, 10, 11, 12, 0].map(|content| locals.lock_with(content));
+    let named = ["several[1]", "heap->corner.lock", "heap->cells[2].lock"].map(|name| Some(name.to_owned()));
+    assert_eq!(found[..3], named);
+    // Two have it; an integer has it; none has it; nobody has written it.
+    assert_eq!(found[3..], [const { None }; 4]);
+}
+
+#[test]
 fn nothing_has_a_name_of_the_source_without_debug_information() {
     assert_eq!(names_of_places("objects", &["-O0"], 16), [const { None }; 16]);
     let look = Built::from("kinds", &["-O0"]).start(&[], 1).look();
