@@ -1,9 +1,10 @@
-//! Processes of one runtime made by hand, for the tests of what is judged and merged.
+//! Processes of one runtime made by hand, for the tests of what is read, judged and merged.
 
 use std::collections::BTreeMap;
 
 use ompd_layout::Origin;
-use ompd_process::Addr;
+use ompd_process::{Addr, Arch, TargetKind};
+use test_programs::FakeTarget;
 
 use crate::model::*;
 use crate::os::{Blocked, OsState, OsThread, Signals};
@@ -190,4 +191,33 @@ pub(crate) fn by_stack(wait: Option<Wait>) -> Option<Wait> {
 pub(crate) fn locked(lock: LockId) -> Option<Wait> {
     let wait = Wait::new(WaitKind::Lock, Addr::NULL, Origin::Dwarf);
     Some(Wait { lock: Some(lock), over: fact(false), asleep: Some(true), ..wait })
+}
+
+/// A process on x86-64 whose memory is made up.
+pub(crate) struct Heap {
+    pub(crate) target: FakeTarget,
+    next: u64,
+}
+
+impl Heap {
+    pub(crate) fn new() -> Heap {
+        Heap { target: FakeTarget::new(TargetKind::Core, Arch::X86_64), next: 0x10_0000 }
+    }
+
+    /// Memory full of zeros.
+    pub(crate) fn zeros(&mut self, bytes: u64) -> Addr {
+        let at = self.next;
+        self.next += bytes.next_multiple_of(64) + 64;
+        self.target.memory.push((Addr(at), vec![0; bytes as usize]));
+        Addr(at)
+    }
+
+    pub(crate) fn write(&mut self, at: Addr, value: u64, bytes: u64) {
+        let skip = |start: &Addr| at.0.checked_sub(start.0);
+        let mut memory = self.target.memory.iter_mut();
+        let holds = |(start, of): &&mut (Addr, Vec<u8>)| skip(start).is_some_and(|skip| skip < of.len() as u64);
+        let (start, of) = memory.find(holds).expect("memory");
+        let from = (at.0 - start.0) as usize;
+        of[from..from + bytes as usize].copy_from_slice(&value.to_le_bytes()[..bytes as usize]);
+    }
 }

@@ -206,3 +206,55 @@ impl Context<'_> {
         Ok(read.chunks_exact(element).map(|cell| order.uint(&cell[..8])).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The iterations that a member of a team of three executes of a loop of 20.
+    fn of_member(dealt: &Dealt, member: u64) -> Vec<u64> {
+        let next = |at: &u64| dealt.next(at + 1, member, 3, 20);
+        std::iter::successors(dealt.next(0, member, 3, 20), next).collect()
+    }
+
+    #[test]
+    fn chunks_are_dealt_to_the_members_in_turn() {
+        let chunks = Dealt::Chunks(4);
+        assert_eq!(of_member(&chunks, 0), [0, 1, 2, 3, 12, 13, 14, 15]);
+        assert_eq!(of_member(&chunks, 1), [4, 5, 6, 7, 16, 17, 18, 19]);
+        assert_eq!(of_member(&chunks, 2), [8, 9, 10, 11]);
+        assert_eq!(Dealt::Chunks(0).next(0, 0, 3, 20), None);
+        assert_eq!(Dealt::Chunks(u64::MAX / 2).next(1, 2, 3, u64::MAX), Some(u64::MAX / 2 * 2));
+        assert_eq!(Dealt::Chunks(u64::MAX).next(0, 2, 3, u64::MAX), None, "there are no such numbers");
+    }
+
+    #[test]
+    fn shares_follow_each_other_the_longer_ones_first() {
+        let shares = Dealt::Shares { q: 6, t: 2, boundary: 14 };
+        assert_eq!(of_member(&shares, 0), (0..7).collect::<Vec<_>>());
+        assert_eq!(of_member(&shares, 1), (7..14).collect::<Vec<_>>());
+        assert_eq!(of_member(&shares, 2), (14..20).collect::<Vec<_>>());
+        // More members than iterations: the last has none.
+        let few = Dealt::Shares { q: 0, t: 2, boundary: 2 };
+        assert_eq!([0, 1, 2].map(|member| of_member(&few, member)), [vec![0], vec![1], vec![]]);
+        // A loop that ends before the share does.
+        assert_eq!(shares.next(3, 0, 3, 3), None);
+        assert_eq!(shares.next(2, 0, 3, 3), Some(2));
+        for absurd in [
+            Dealt::Shares { q: u64::MAX, t: 3, boundary: 0 },
+            Dealt::Shares { q: u64::MAX, t: 0, boundary: u64::MAX },
+            Dealt::Shares { q: 1, t: 0, boundary: u64::MAX },
+        ] {
+            assert_eq!(absurd.next(0, 2, 3, u64::MAX), None);
+        }
+    }
+
+    #[test]
+    fn counters_of_a_nest_are_the_parts_of_one_number() {
+        let packed = Packed(vec![40, 8, 0]);
+        assert_eq!(packed.counters((5 << 40) | (3 << 8) | 0xfe), [5, 3, 0xfe]);
+        assert_eq!(packed.counters(u64::MAX), [(1 << 24) - 1, u64::from(u32::MAX), 0xff]);
+        assert_eq!(Packed(vec![0]).counters(u64::MAX), [u64::MAX], "one loop has all of it");
+        assert_eq!(Packed(vec![7, 7, 0]).counters(0x1ff), [3, 0, 0x7f], "a loop of one iteration");
+    }
+}

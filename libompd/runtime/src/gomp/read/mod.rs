@@ -26,6 +26,8 @@ mod reach;
 mod set_aside;
 mod tasks;
 mod teams;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod waits;
 

@@ -30,6 +30,8 @@ mod settings;
 mod task_reader;
 mod tasks;
 mod teams;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod waits;
 
@@ -230,18 +232,4 @@ fn parse_psource(text: &str) -> Option<SourceLine> {
     let (file, function, line) = (parts.next()?, parts.next()?, parts.next()?);
     let line = line.parse().ok().filter(|line| *line > 0)?;
     Some(SourceLine { file: file.to_owned(), function: function.to_owned(), line })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn psource_with_and_without_debug_info() {
-        let line = parse_psource(";solve.c;main;17;17;;").expect("a position");
-        assert_eq!((line.file.as_str(), line.function.as_str(), line.line), ("solve.c", "main", 17));
-        assert_eq!(parse_psource(";unknown;unknown;0;0;;"), None);
-        assert_eq!(parse_psource("garbage"), None);
-        assert_eq!(parse_psource(""), None);
-    }
 }
