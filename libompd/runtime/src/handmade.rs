@@ -1,10 +1,12 @@
 //! Processes of one runtime made by hand, for the tests of what is read, judged and merged.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use ompd_layout::Origin;
-use ompd_process::{Addr, Arch, TargetKind};
-use test_programs::FakeTarget;
+use ompd_process::{Addr, Arch, ElfFile, Module, TargetKind};
+use test_programs::{FakeTarget, elf};
 
 use crate::model::*;
 use crate::os::{Blocked, OsState, OsThread, Signals};
@@ -220,4 +222,21 @@ impl Heap {
         let from = (at.0 - start.0) as usize;
         of[from..from + bytes as usize].copy_from_slice(&value.to_le_bytes()[..bytes as usize]);
     }
+}
+
+/// A library with these symbols, each with its address and size: of functions where `functions` is set, otherwise of variables.
+pub(crate) fn with_symbols(symbols: &[(&str, u64, u64)], functions: bool) -> Module {
+    let mut strings = vec![0];
+    let mut table = vec![0; 24];
+    for (name, at, size) in symbols {
+        table.extend((strings.len() as u32).to_le_bytes());
+        // STT_FUNC or STT_OBJECT, STB_GLOBAL, of section 1
+        table.extend([if functions { 0x12 } else { 0x11 }, 0, 1, 0]);
+        table.extend([*at, *size].map(u64::to_le_bytes).concat());
+        strings.extend(name.bytes().chain([0]));
+    }
+    let bytes = elf(&[(".text", 0x1000, &[0x90; 0x1000]), (".symtab", 0, &table), (".strtab", 0, &strings)]);
+    let file = ElfFile::from_bytes("a file", bytes).expect("a file");
+    let ranges = vec![Range { start: 0x1000, end: 0x2000 }];
+    Module { path: "/lib/libmade.so".to_owned(), bias: 0, ranges, build_id: None, file: Ok(Arc::new(file)) }
 }

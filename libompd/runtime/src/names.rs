@@ -207,7 +207,68 @@ impl Short {
 
 #[cfg(test)]
 mod tests {
-    use super::demangle;
+    use ompd_process::{Arch, TargetKind};
+    use test_programs::FakeTarget;
+
+    use super::*;
+    use crate::handmade::with_symbols;
+
+    fn process(symbols: &[(&str, u64, u64)], functions: bool) -> FakeTarget {
+        let mut target = FakeTarget::new(TargetKind::Core, Arch::X86_64);
+        target.modules.push(with_symbols(symbols, functions));
+        target
+    }
+
+    #[test]
+    fn code_is_named_by_its_function_or_by_its_file() {
+        let target = process(&[("_Z4workv", 0x1000, 16)], true);
+        let names = FileNames::of(&target, &[], &|_| None);
+        let of = |addr| names.code(Addr(addr));
+        assert_eq!(of(0x1000).as_deref(), Some("work"));
+        assert_eq!(of(0x1004).as_deref(), Some("work+0x4"));
+        assert_eq!(of(0x1800).as_deref(), Some("libmade.so+0x1800"));
+        assert_eq!(of(0x9000), None);
+    }
+
+    #[test]
+    fn two_objects_with_one_name_are_told_apart_by_an_address() {
+        let target = process(&[("lock", 0x1000, 4), ("lock", 0x1100, 4), ("gate", 0x1200, 4)], false);
+        let names = FileNames::of(&target, &[], &|_| None);
+        let of = |addr| names.expression(Addr(addr), None);
+        let second = format!("lock ({})", Addr(0x1100));
+        for _ in 0..2 {
+            assert_eq!(of(0x1000).as_deref(), Some("lock"));
+            assert_eq!(of(0x1100), Some(second.clone()));
+            assert_eq!(of(0x1200).as_deref(), Some("gate"));
+        }
+        assert_eq!(of(0x1800), None);
+    }
+
+    #[test]
+    fn lines_are_looked_up_once() {
+        let target = process(&[], false);
+        let asked = std::cell::Cell::new(0);
+        let line = |addr: Addr| {
+            asked.set(asked.get() + 1);
+            (addr == Addr(1)).then(|| SourceLine { file: "a.c".to_owned(), function: "main".to_owned(), line: 7 })
+        };
+        let names = FileNames::of(&target, &[], &line);
+        for _ in 0..2 {
+            assert_eq!(names.line(Addr(1)).map(|line| line.line), Some(7));
+            assert_eq!(names.line(Addr(2)), None);
+        }
+        assert_eq!(asked.get(), 2);
+    }
+
+    #[test]
+    fn names_longer_than_any_are_cut_with_a_mark() {
+        let longest = "n".repeat(MAX_NAME);
+        assert_eq!(demangle(&longest), longest);
+        assert_eq!(demangle(&format!("{longest}n")), format!("{longest}…"));
+        // Not within a letter.
+        let letters = "ä".repeat(MAX_NAME / 2);
+        assert_eq!(demangle(&format!("n{letters}")), format!("n{}…", "ä".repeat(MAX_NAME / 2 - 1)));
+    }
 
     #[test]
     fn names_are_read_as_in_the_source() {

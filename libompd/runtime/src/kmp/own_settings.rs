@@ -204,3 +204,105 @@ impl Reader<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handmade::{Heap, with_symbols};
+
+    /// The settings of a runtime that has these variables, each with its size and content.
+    fn settings(variables: &[(&str, u64, &[u8])]) -> BTreeMap<&'static str, IcvValue> {
+        let mut heap = Heap::new();
+        let at = |place: usize| 0x1000 + 64 * place as u64;
+        let symbols: Vec<_> = variables.iter().enumerate().map(|(n, (name, size, _))| (*name, at(n), *size)).collect();
+        heap.target.modules.push(with_symbols(&symbols, false));
+        for (place, (.., bytes)) in variables.iter().enumerate() {
+            heap.target.memory.push((Addr(at(place)), bytes.to_vec()));
+        }
+        // What a text is at.
+        heap.target.memory.push((Addr(0x8000), [b"cpuinfo".to_vec(), vec![0; 0x1000]].concat()));
+        read(&heap.target, Addr(0x1000)).into_iter().collect()
+    }
+
+    fn one(variable: &str, size: u64, bytes: &[u8]) -> Option<IcvValue> {
+        let mut found = settings(&[(variable, size, bytes)]).into_values();
+        let value = found.next();
+        assert!(found.next().is_none());
+        value
+    }
+
+    fn text(text: &str) -> Option<IcvValue> {
+        Some(IcvValue::Text(text.to_owned()))
+    }
+
+    #[test]
+    fn variables_of_four_and_eight_bytes_are_numbers() {
+        let number = |size, bytes: &[u8]| one("__kmp_abort_delay", size, bytes);
+        assert_eq!(number(4, &(-5i32).to_le_bytes()), Some(IcvValue::Number(-5)));
+        assert_eq!(number(8, &5u64.to_le_bytes()), Some(IcvValue::Number(5)));
+        assert_eq!(number(8, &u64::MAX.to_le_bytes()), None, "none of these is negative");
+        assert_eq!(number(2, &[5, 0]), None);
+        assert_eq!(number(4, &[]), None, "it cannot be read");
+        assert_eq!(one("__kmp_settings", 4, &[2, 0, 0, 0]), Some(IcvValue::Flag(true)));
+        assert_eq!(one("__kmp_settings", 4, &[0; 4]), Some(IcvValue::Flag(false)));
+        assert_eq!(one("__kmp_stkoffset", 8, &64u64.to_le_bytes()), text("64B"));
+    }
+
+    #[test]
+    fn hidden_helpers_are_counted_without_their_primary() {
+        let helpers = |threads: i32| one("__kmp_hidden_helper_threads_num", 4, &threads.to_le_bytes());
+        assert_eq!([9, 1, 0].map(helpers), [8, 0, 0].map(|threads| Some(IcvValue::Number(threads))));
+    }
+
+    #[test]
+    fn blocktime_has_the_unit_in_which_it_was_given() {
+        let blocktime = |value: i32, unit: Option<u8>| {
+            let (value, unit) = (value.to_le_bytes(), unit.map(|unit| [unit]));
+            let mut variables = vec![("__kmp_dflt_blocktime", 4, &value[..])];
+            variables.extend(unit.iter().map(|unit| ("__kmp_blocktime_units", 1, &unit[..])));
+            settings(&variables).remove("KMP_BLOCKTIME")
+        };
+        assert_eq!(blocktime(200_000, Some(b'm')), text("200ms"));
+        assert_eq!(blocktime(200, Some(b'u')), text("200us"));
+        assert_eq!(blocktime(200, None), text("200ms"), "before LLVM 18");
+        for unit in [None, Some(b'm'), Some(b'u')] {
+            assert_eq!(blocktime(i32::MAX, unit), text("infinite"));
+        }
+    }
+
+    #[test]
+    fn texts_pairs_and_settings_of_barriers_are_read_as_they_are_written() {
+        assert_eq!(one("__kmp_cpuinfo_file", 8, &0x8000u64.to_le_bytes()), text("cpuinfo"));
+        assert_eq!(one("__kmp_cpuinfo_file", 8, &[0; 8]), None, "nothing was said");
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+        assert_eq!(one("__kmp_spin_backoff_params", 12, &words(&[1, 4096, 100])), text("4096,100"));
+        assert_eq!(one("__kmp_spin_backoff_params", 8, &words(&[1, 4096, 100])), None, "it is another struct");
+        assert_eq!(one("__kmp_adaptive_backoff_params", 8, &words(&[1, 1024])), text("1,1024"));
+        let of_barriers = |bits: &[u32], size| {
+            let (gather, release) = (words(bits), words(&[7, 8, 9]));
+            let names = ["__kmp_barrier_gather_branch_bits", "__kmp_barrier_release_branch_bits"];
+            let found = settings(&[(names[0], size, &gather), (names[1], 12, &release)]);
+            ["KMP_PLAIN_BARRIER", "KMP_FORKJOIN_BARRIER", "KMP_REDUCTION_BARRIER"].map(|name| found.get(name).cloned())
+        };
+        assert_eq!(of_barriers(&[1, 2, 3], 12), [text("1,7"), text("2,8"), text("3,9")]);
+        assert_eq!(of_barriers(&[1, 2], 8), [text("1,7"), text("2,8"), None], "two kinds of barriers");
+        let patterns = |pattern: u32| {
+            let (gather, release) = (words(&[pattern, 0, 0]), words(&[2, 0, 0]));
+            let names = ["__kmp_barrier_gather_pattern", "__kmp_barrier_release_pattern"];
+            let mut found = settings(&[(names[0], 12, &gather), (names[1], 12, &release)]);
+            found.remove("KMP_PLAIN_BARRIER_PATTERN")
+        };
+        assert_eq!(patterns(1), text("tree,hyper"));
+        assert_eq!(patterns(4), text("dist,hyper"));
+        assert_eq!(patterns(5), None, "a pattern that is not known");
+    }
+
+    #[test]
+    fn settings_are_those_of_the_module_of_the_runtime() {
+        let mut heap = Heap::new();
+        heap.target.modules.push(with_symbols(&[("__kmp_settings", 0x1000, 4)], false));
+        heap.target.memory.push((Addr(0x1000), vec![1; 4]));
+        assert_eq!(read(&heap.target, Addr(0x1000)).len(), 1);
+        assert_eq!(read(&heap.target, Addr(0x3000)).len(), 0);
+    }
+}

@@ -1,12 +1,10 @@
 //! What the kernel shows of threads, by targets that are made up.
 
-use std::sync::Arc;
-
-use ompd_process::{Arch, ElfFile, TargetKind};
-use test_programs::{ChangedTarget, FakeTarget, elf, thread_at};
+use ompd_process::{Arch, TargetKind};
+use test_programs::{ChangedTarget, FakeTarget, thread_at};
 
 use super::*;
-use crate::handmade::{FUTEX, Process, fact, locked, wait};
+use crate::handmade::{FUTEX, Process, fact, locked, wait, with_symbols};
 use crate::model::{Wait, WaitKind};
 
 /// On some machines a thread that is about to make a call looks as one does that is in it.
@@ -251,30 +249,11 @@ fn locks_that_other_processes_may_set_free_are_those_in_memory_that_is_not_priva
     assert_eq!(of(WaitKind::Lock, false, Some(5), Some(true)), [], "the lock is the runtime's");
 }
 
-/// A process with one file that has these functions of 16 bytes, from 0x1000 on.
-fn with_functions(names: &[&str]) -> FakeTarget {
-    let mut strings = vec![0];
-    let mut symbols = vec![0; 24];
-    for (name, at) in names.iter().zip((0x1000u64..).step_by(16)) {
-        symbols.extend((strings.len() as u32).to_le_bytes());
-        // STT_FUNC, STB_GLOBAL, of section 1
-        symbols.extend([0x12, 0, 1, 0]);
-        symbols.extend([at, 16].map(u64::to_le_bytes).concat());
-        strings.extend(name.bytes().chain([0]));
-    }
-    let text = vec![0x90; 16 * names.len()];
-    let bytes = elf(&[(".text", 0x1000, &text), (".symtab", 0, &symbols), (".strtab", 0, &strings)]);
-    let file = ElfFile::from_bytes("a file", bytes).expect("a file");
-    let mut target = FakeTarget::new(TargetKind::Core, Arch::X86_64);
-    let ranges = Vec::from([0x1000..0x2000]);
-    let (path, bias, build_id, file) = ("libc.so.6".to_owned(), 0, None, Ok(Arc::new(file)));
-    target.modules.push(Module { path, bias, ranges, build_id, file });
-    target
-}
-
 #[test]
 fn thread_in_sched_yield_offers_its_processor() {
-    let mut target = with_functions(&["sched_yield", "usleep", "__sched_yield"]);
+    let mut target = FakeTarget::new(TargetKind::Core, Arch::X86_64);
+    let functions = [("sched_yield", 0x1000, 16), ("usleep", 0x1010, 16), ("__sched_yield", 0x1020, 16)];
+    target.modules.push(with_symbols(&functions, true));
     for (lwp, pc) in [(1, 0x100f), (2, 0x1010), (3, 0x1020), (4, 0x100f), (5, 0x3000)] {
         target.threads.push(thread_at(lwp, Addr(pc), Addr(0x7000)));
     }
