@@ -47,3 +47,24 @@ pub(crate) fn note(of: Addr, offset: u64, size: u64, name: &'static str) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_noted_once_in_the_order_of_addresses() {
+        note(Addr(1), 0, 4, "before");
+        let (result, noted) = noting(|| {
+            note(Addr(0x20), 8, 4, "b");
+            note(Addr(0x10), 8, 4, "a");
+            note(Addr(0x20), 8, 4, "b");
+            note(Addr(0x20), 0, 8, "c");
+            7
+        });
+        note(Addr(1), 0, 4, "after");
+        let names: Vec<_> = noted.iter().map(|noted| noted.name).collect();
+        assert_eq!((result, &names[..]), (7, &["a", "c", "b"][..]));
+        assert_eq!(noting(|| ()).1, [], "nothing is left of the last time");
+    }
+}

@@ -71,3 +71,50 @@ pub fn nested(runtimes: &[RuntimeSnapshot]) -> Vec<Nested> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handmade::{Process, fact};
+    use crate::model::{Pool, RawSnapshot};
+    use crate::os::Blocked;
+
+    /// A runtime with two members of a team, whose threads have these ids and roles.
+    fn runtime(threads: [(i32, Role); 2]) -> RawSnapshot {
+        let mut p = Process::new();
+        let team = p.team();
+        for (index, (lwp, role)) in threads.into_iter().enumerate() {
+            p.member(team, Blocked::No, None);
+            p.snapshot.threads[index].lwp = Some(lwp);
+            p.snapshot.threads[index].role = fact(role);
+        }
+        p.snapshot
+    }
+
+    #[test]
+    fn threads_that_two_runtimes_know_are_counted_once() {
+        let mut both =
+            [runtime([(1, Role::Initial), (2, Role::Worker)]), runtime([(2, Role::Initial), (3, Role::Worker)])];
+        both[0].recorded.pools = vec![Pool { threads: vec![Some(1), Some(2), None] }, Pool { threads: vec![Some(1)] }];
+        both[1].recorded.pools = vec![Pool { threads: vec![Some(2), None] }];
+        let found = crowd(&both.map(RuntimeSnapshot::from));
+        assert_eq!(found, Crowd { threads: 3, pools: 2, gone: 2 });
+        assert_eq!(crowd(&[]), Crowd::default());
+    }
+
+    #[test]
+    fn thread_in_teams_of_two_runtimes_is_first_where_it_was_made() {
+        let of = |first, second| {
+            let both = [runtime([(1, Role::Initial), (2, first)]), runtime([(2, second), (3, Role::Worker)])];
+            let found = nested(&both.map(RuntimeSnapshot::from));
+            let [Nested { lwp: 2, places, outermost_known }] = &found[..] else { panic!("{found:?}") };
+            let places: Vec<_> = places.iter().map(|place| (place.runtime, place.thread_num)).collect();
+            (places, *outermost_known)
+        };
+        let (first, second) = ((0, Some(1)), (1, Some(0)));
+        assert_eq!(of(Role::Worker, Role::Initial), (vec![first, second], true));
+        assert_eq!(of(Role::Initial, Role::Worker), (vec![second, first], true));
+        assert_eq!(of(Role::IdleWorker, Role::Initial), (vec![first, second], true));
+        assert_eq!(of(Role::Initial, Role::Initial), (vec![first, second], false), "the program made it");
+    }
+}

@@ -183,3 +183,58 @@ pub struct OmptState {
     /// What it waits for (`ompt_wait_id_t`); means something in states of waiting for a mutex only.
     pub wait_id: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handmade::{Process, WHY, fact, wait};
+    use crate::model::{RuntimeSnapshot, WaitKind};
+    use crate::os::Blocked;
+
+    /// The state of the only member of a team.
+    fn state(change: impl Fn(&mut RuntimeSnapshot)) -> Fact<State> {
+        let mut p = Process::new();
+        let team = p.team();
+        p.member(team, Blocked::No, None);
+        let mut snapshot = p.snapshot.into();
+        change(&mut snapshot);
+        snapshot.threads[0].state(&snapshot.teams)
+    }
+
+    #[test]
+    fn thread_that_waits_for_nothing_works_in_parallel_if_a_region_around_it_is_active() {
+        assert_eq!(state(|_| ()), fact(State::WorkParallel));
+        let with_level = |level| state(|s| s.teams[0].raw.active_level = fact(level));
+        assert_eq!(with_level(2), fact(State::WorkParallel));
+        assert_eq!(with_level(0), fact(State::WorkSerial));
+        assert_eq!(state(|s| s.threads[0].raw.team = fact(None)), fact(State::WorkSerial));
+        let unknown = state(|s| s.teams[0].raw.active_level = Fact::unknown(WHY));
+        assert_eq!(unknown, Fact::unknown(Common::ActiveLevelUnknown));
+        assert_eq!(state(|s| s.threads[0].raw.team = Fact::unknown(WHY)), Fact::unknown(WHY));
+    }
+
+    #[test]
+    fn state_of_a_thread_that_waits_is_that_of_its_wait() {
+        let waits = |kind| state(|s| s.threads[0].wait = fact(wait(kind, TeamId(0))));
+        assert_eq!(waits(WaitKind::RegionEnd), fact(State::WaitBarrierImplicitParallel));
+        assert_eq!(waits(WaitKind::Mutex), fact(State::WaitMutex));
+        assert_eq!(waits(WaitKind::Pool), fact(State::Idle));
+        assert_eq!(waits(WaitKind::Dependences).value(), None, "no state of OMPT is for these alone");
+    }
+
+    #[test]
+    fn state_of_a_thread_in_the_runtime_is_overhead_or_idle_or_unknown() {
+        assert_eq!(state(|s| s.threads[0].in_runtime = Some(InRuntime::Task)), fact(State::Overhead));
+        let idle = |wait: Fact<Option<Wait>>| {
+            state(|s| {
+                s.threads[0].raw.role = fact(Role::IdleWorker);
+                s.threads[0].wait = wait.clone();
+            })
+        };
+        assert_eq!(idle(Fact::unknown(WHY)), fact(State::Idle));
+        assert_eq!(idle(fact(None)), fact(State::Idle));
+        assert_eq!(state(|s| s.threads[0].wait = Fact::unknown(WHY)), Fact::unknown(WHY));
+        let yields = state(|s| s.threads[0].wait = Fact::unknown(Common::InTaskyield));
+        assert_eq!(yields, Fact::unknown(Common::StateInTaskyield));
+    }
+}
