@@ -37,6 +37,14 @@ enum Link {
     Taskgroup = 2,
 }
 
+/// What is still to be looked at of a queue with priorities.
+enum Branch {
+    /// A node, and those below it.
+    Node(Addr),
+    /// The list of a node.
+    List(Addr),
+}
+
 /// A list of dependent tasks, the task they depend on, and whether the task that generated all of them has finished.
 struct Dependers {
     of: Addr,
@@ -155,20 +163,24 @@ impl<'a> TaskReader<'a> {
         if root.is_null() {
             return Ok(vec![list]);
         }
-        let (mut lists, mut open, mut seen) = (Vec::new(), vec![root], HashSet::new());
-        while let Some(node) = open.pop() {
-            if node.is_null() {
-                continue;
-            }
+        let (mut lists, mut open, mut seen) = (Vec::new(), vec![Branch::Node(root)], HashSet::new());
+        while let Some(branch) = open.pop() {
+            let node = match branch {
+                Branch::Node(node) if node.is_null() => continue,
+                Branch::Node(node) => node,
+                Branch::List(list) => {
+                    lists.push(list);
+                    continue;
+                }
+            };
             walk.step()?;
             if !seen.insert(node) {
                 return Err(Reason::from(Own::EndlessPriorities));
             }
             let node = StructData::read(&walk.window, node, s.size)?;
-            // The highest priority first.
-            open.push(node.ptr(&s.left)?);
-            lists.push(node.ptr(&s.tasks)?);
-            open.push(node.ptr(&s.right)?);
+            // What is opened last comes first: the highest priority.
+            let (lower, own, higher) = (node.ptr(&s.left)?, node.ptr(&s.tasks)?, node.ptr(&s.right)?);
+            open.extend([Branch::Node(lower), Branch::List(own), Branch::Node(higher)]);
         }
         Ok(lists)
     }

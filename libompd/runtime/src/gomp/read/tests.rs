@@ -13,6 +13,7 @@ use crate::handmade::Heap;
 use crate::owner::OwnCode;
 
 mod places;
+mod tasks;
 mod waits;
 
 /// Bytes from the thread's data to the thread pointer, and where the runtime has its code and its variables.
