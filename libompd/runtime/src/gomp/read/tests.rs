@@ -12,6 +12,7 @@ use crate::gomp::{origins, profiles, schema};
 use crate::handmade::Heap;
 use crate::owner::OwnCode;
 
+mod loops;
 mod places;
 mod tasks;
 mod waits;
