@@ -269,3 +269,70 @@ fn more_tasks_of_a_kind_than_are_listed_are_counted() {
     let [more] = &found.recorded.more_tasks[..] else { panic!("{:?}", found.recorded.more_tasks) };
     assert_eq!((more.count, found.task(more.like).map(|task| task.descriptor)), (5, Some(tasks[0])));
 }
+
+/// The wait of the first thread, asleep on a word that `prepare` gives. The word is 0 unless it was posted.
+fn wait_for_tasks(prepare: impl Fn(&mut Tasks) -> Addr, posted: bool) -> (WaitKind, Option<bool>) {
+    let mut t = Tasks::new();
+    let word = prepare(&mut t);
+    if posted {
+        t.made.write(word, 1, 4);
+    }
+    t.made.sleeps(1, word, 0);
+    let found = t.made.snapshot();
+    let wait = found.threads[0].wait.value().cloned().flatten().expect("a wait");
+    (wait.kind, wait.over.get())
+}
+
+#[test]
+fn taskwait_is_over_once_the_task_has_no_children() {
+    let of = |children: bool, posted| {
+        let prepare = |t: &mut Tasks| {
+            let wait = t.made.made(t.made.gomp.structs.taskwait.size);
+            t.made.set(wait, |s| s.taskwait.in_taskwait, 1);
+            t.made.set(t.parent, |s| s.task.taskwait, wait.0);
+            if children {
+                let child = t.task(TIED, &[]);
+                t.children(&[], &[child]);
+            }
+            t.made.addr_of(wait, |s| s.taskwait.sem)
+        };
+        wait_for_tasks(prepare, posted)
+    };
+    assert_eq!(of(true, false), (WaitKind::Taskwait, Some(false)));
+    assert_eq!(of(false, false), (WaitKind::Taskwait, Some(true)));
+    assert_eq!(of(false, true), (WaitKind::Taskwait, Some(true)));
+    assert_eq!(of(true, true), (WaitKind::Taskwait, None), "it was woken, for a task that it may execute");
+}
+
+#[test]
+fn wait_for_dependences_is_over_once_none_is_left() {
+    let of = |left, posted| {
+        let prepare = |t: &mut Tasks| {
+            let wait = t.made.made(t.made.gomp.structs.taskwait.size);
+            t.made.set(wait, |s| s.taskwait.in_depend_wait, 1);
+            t.made.set(wait, |s| s.taskwait.n_depend, left);
+            t.made.set(t.parent, |s| s.task.taskwait, wait.0);
+            t.made.addr_of(wait, |s| s.taskwait.sem)
+        };
+        wait_for_tasks(prepare, posted)
+    };
+    assert_eq!(of(1, false), (WaitKind::Dependences, Some(false)));
+    assert_eq!(of(0, false), (WaitKind::Dependences, Some(true)));
+    assert_eq!(of(1, true), (WaitKind::Dependences, None));
+}
+
+#[test]
+fn end_of_a_taskgroup_is_over_once_it_has_no_tasks() {
+    let of = |left, posted| {
+        let prepare = |t: &mut Tasks| {
+            let group = t.made.made(t.made.gomp.structs.taskgroup.size);
+            t.made.set(group, |s| s.taskgroup.num_children, left);
+            t.made.set(t.parent, |s| s.task.taskgroup, group.0);
+            t.made.addr_of(group, |s| s.taskgroup.sem)
+        };
+        wait_for_tasks(prepare, posted)
+    };
+    assert_eq!(of(2, false), (WaitKind::Taskgroup, Some(false)));
+    assert_eq!(of(0, false), (WaitKind::Taskgroup, Some(true)));
+    assert_eq!(of(2, true), (WaitKind::Taskgroup, None));
+}
