@@ -4,7 +4,9 @@
  *   -DNEST     a nestable lock
  *   -DEVENT    it fulfils the event of a detached task
  *   -DSHARED   another process, which has the memory of the lock as well, unsets
- *              it when it reads a byte; that reaches threads that do not sleep */
+ *              it when it reads a byte; that reaches threads that do not sleep
+ *   -DCLONED   another process, which has all memory, unsets it when it reads a byte
+ *   -DRINGED   requests of io_uring unset it when a byte comes (Linux 6.7) */
 #include "lock_kind.h"
 
 /* No more than there are processors: others sleep, whatever they are told. */
@@ -14,6 +16,8 @@ enum { THREADS = 2 };
 enum { THREADS = 3 };
 #endif
 
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -70,10 +74,12 @@ TRUTH_MARKER void other_body(void) {
 #else
 static some_lock *gate;
 
+#ifndef RINGED
 static void rescue(int number) {
     (void)number;
     lock_unset(gate);
 }
+#endif
 
 TRUTH_MARKER void first_body(void) {
     lock_set(gate);
@@ -98,19 +104,68 @@ TRUTH_MARKER void other_body(void) {
 }
 #endif
 
-#ifdef SHARED
+#if defined SHARED || defined CLONED
 /* It ends with this one. */
-static void start_other_process(void) {
+static int other_process(void *unused) {
     char byte;
-    pid_t child = fork();
-    if (child < 0)
-        truth_fail("fork");
-    if (child > 0)
-        return;
+    (void)unused;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (read(0, &byte, 1) == 1)
         rescue(0);
     _exit(0);
+}
+
+static void prepare(void) {
+#ifdef SHARED
+    pid_t child = fork();
+    if (child == 0)
+        other_process(NULL);
+#else
+    static _Alignas(16) char stack[1 << 16];
+    pid_t child = clone(other_process, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
+#endif
+    if (child < 0)
+        truth_fail("another process");
+}
+#elif defined RINGED
+#include <linux/io_uring.h>
+#include <sys/syscall.h>
+
+/* What is read of standard input is dropped.  Then the word of the lock is set to
+ * zero, and who sleeps on it is woken. */
+static void prepare(void) {
+    enum { ENTRIES = 4, FUTEX_WAKE_REQUEST = 52, PRIVATE_32_BITS = 2 | 128 };
+    static char dropped;
+    struct io_uring_params parameters = {0};
+    int ring = (int)syscall(SYS_io_uring_setup, ENTRIES, &parameters);
+    int zero = open("/dev/zero", O_RDONLY);
+    if (ring < 0 || zero < 0)
+        truth_fail("io_uring");
+    size_t size = parameters.sq_off.array + parameters.sq_entries * sizeof(unsigned);
+    size_t entry_size = sizeof(struct io_uring_sqe);
+    char *queue = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+    struct io_uring_sqe *entries =
+        mmap(NULL, ENTRIES * entry_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+    if (queue == MAP_FAILED || entries == MAP_FAILED)
+        truth_fail("mmap");
+    memset(entries, 0, ENTRIES * entry_size);
+    entries[0] = (struct io_uring_sqe){
+        .opcode = IORING_OP_READ, .fd = 0, .addr = (uintptr_t)&dropped, .len = 1, .flags = IOSQE_IO_LINK};
+    entries[1] = (struct io_uring_sqe){
+        .opcode = IORING_OP_READ, .fd = zero, .addr = (uintptr_t)gate, .len = 4, .flags = IOSQE_IO_LINK | IOSQE_ASYNC};
+    entries[2] = (struct io_uring_sqe){.opcode = FUTEX_WAKE_REQUEST, .fd = PRIVATE_32_BITS, .addr = (uintptr_t)gate,
+                                       .off = 1, .addr3 = 0xffffffff, .flags = IOSQE_ASYNC};
+    for (unsigned at = 0; at < 3; at++)
+        ((unsigned *)(queue + parameters.sq_off.array))[at] = at;
+    __atomic_store_n((unsigned *)(queue + parameters.sq_off.tail), 3, __ATOMIC_RELEASE);
+    if (syscall(SYS_io_uring_enter, ring, 3, 0, 0, NULL, 0) != 3)
+        truth_fail("io_uring_enter");
+}
+#else
+static void prepare(void) {
+    struct sigaction action = {.sa_handler = rescue, .sa_flags = SA_RESTART};
+    if (sigaction(SIGUSR1, &action, NULL) != 0)
+        truth_fail("sigaction");
 }
 #endif
 
@@ -133,13 +188,7 @@ int main(void) {
 #endif
     lock_init(gate);
 #endif
-#ifdef SHARED
-    start_other_process();
-#else
-    struct sigaction action = {.sa_handler = rescue, .sa_flags = SA_RESTART};
-    if (sigaction(SIGUSR1, &action, NULL) != 0)
-        truth_fail("sigaction");
-#endif
+    prepare();
 #pragma omp parallel num_threads(THREADS)
     {
         if (omp_get_thread_num() == 1)

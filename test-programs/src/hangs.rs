@@ -98,6 +98,7 @@ pub const HANGS: &[Case] = &[
     Case::with("hangs/rescued", &["-DEVENT"]).needs(Needs::OwnCompiler),
     // Only the memory of the lock shows whether it is free.
     Case::with("hangs/rescued", &["-DSHARED"]).needs(Needs::Libgomp),
+    Case::of("hangs/cancelled"),
     // On libomp it does not hang, and expects no verdict.
     Case::of("hangs/fork_child"),
     Case::with("hangs/fork_child", &["-DTHREAD"]),
@@ -125,4 +126,8 @@ pub const HEALTHY: &[Case] = &[
     Case::of("healthy/timer"),
     Case::of("healthy/threads_come_and_go"),
     Case::of("healthy/turns"),
+    // GCC's tasks stay on their threads.
+    Case::of("healthy/moved_untied").needs(Needs::OwnCompiler),
+    // libomp's barriers wait for all members, whatever was cancelled.
+    Case::of("healthy/cancelled_barrier").needs(Needs::Libgomp),
 ];

@@ -13,8 +13,8 @@ use ompd_runtime::model::{Issue, RawSnapshot, SourceLine, Trouble};
 use ompd_runtime::names::FileNames;
 use ompd_runtime::os::Signals;
 use ompd_runtime::waits_for::{self, Certainty};
-use ompd_runtime::{Runtime, os};
-use ompd_stack::{Cache, Code, GilHolder, Interpreter, LogicalStack, Report, Stacks};
+use ompd_runtime::{Runtime, os, outsiders};
+use ompd_stack::{Cache, Code, GilHolder, Interpreter, LogicalStack, Report, Stacks, Unwound};
 
 use crate::outside::OutsideWait;
 use crate::{Inspection, ProcessThread, Wanted, nameless, outside, rank};
@@ -124,8 +124,31 @@ impl<'t> Lines<'t> {
 }
 
 /// Follows the stacks that were read. The target may run again.
-pub(crate) fn follow(target: &dyn Target, runtimes: &[Box<dyn Runtime>], read: &Read, cache: &Cache) -> Report {
-    Report::of(target, runtimes, &read.snapshots, &read.stacks, cache)
+pub(crate) fn unwind(target: &dyn Target, runtimes: &[Box<dyn Runtime>], read: &Read, cache: &Cache) -> Unwound {
+    Unwound::of(target, runtimes, &read.stacks, cache)
+}
+
+/// Follows those of the threads (LWP) once more whose registers have become known since.
+pub(crate) fn unwind_again(
+    target: &dyn Target,
+    runtimes: &[Box<dyn Runtime>],
+    read: &Read,
+    known: &mut Unwound,
+    is_new: &dyn Fn(i32) -> bool,
+    cache: &Cache,
+) {
+    known.repeat(target, runtimes, &read.stacks, cache, is_new);
+}
+
+/// What the stacks show of the runtimes.
+pub(crate) fn follow(
+    target: &dyn Target,
+    runtimes: &[Box<dyn Runtime>],
+    read: &Read,
+    unwound: Unwound,
+    cache: &Cache,
+) -> Report {
+    Report::of_unwound(target, runtimes, &read.snapshots, &read.stacks, unwound, cache)
 }
 
 /// What was read, put together and judged. The target may run again.
@@ -136,7 +159,8 @@ pub(crate) fn finish(
     wanted: Wanted<'_>,
     cache: &Cache,
 ) -> Inspection {
-    let report = follow(target, runtimes, &read, cache);
+    let unwound = unwind(target, runtimes, &read, cache);
+    let report = follow(target, runtimes, &read, unwound, cache);
     conclude(target, runtimes, read, report, wanted, cache)
 }
 
@@ -172,7 +196,7 @@ pub(crate) fn conclude(
     } else {
         Vec::new()
     };
-    let awaited = locks.iter().filter(|call| call.waits).map(|call| (call.lwp, call.variable)).collect();
+    let awaited = locks.iter().filter(|call| call.waits).filter_map(|call| Some((call.lwp, call.variable?))).collect();
     let evidence = Evidence {
         stacks: &report.evidence,
         companion: Some(&remembered),
@@ -209,10 +233,16 @@ pub(crate) fn conclude(
     let bases: Vec<_> = snapshots.iter().map(|snapshot| snapshot.instance.base).collect();
     os.shared = os::find_shared(target, &snapshots);
     let mut waits_for = waits_for::judge(&snapshots, &os);
-    // Symbol tables of all files are looked at, which only a hang is worth.
-    if !waits_for.verdicts.is_empty() && os.signals == Signals::NotRecorded {
-        os.signals = os::find_handlers(target, &bases);
-        waits_for = waits_for::judge(&snapshots, &os);
+    // Symbol tables of all files are looked at, and other processes, which only a hang is worth.
+    if !waits_for.verdicts.is_empty() {
+        let are_unknown = os.signals == Signals::NotRecorded;
+        if are_unknown {
+            os.signals = os::find_handlers(target, &bases);
+        }
+        os.outsiders = outsiders::find(target, &os, &waits_for.verdicts, &bases);
+        if are_unknown || !os.outsiders.is_empty() {
+            waits_for = waits_for::judge(&snapshots, &os);
+        }
     }
     let (tools, mpi) = (companion::tools(target, &bases), rank::mpi_library(target));
     // After all that reads files.

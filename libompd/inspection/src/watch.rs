@@ -9,7 +9,7 @@ use ompd_runtime::model::{Issue, TeamId, Trouble};
 use ompd_runtime::os::Blocked;
 use ompd_runtime::waits_for::{self, Certainty, Node, Verdict};
 use ompd_runtime::{Runtime, discover_by};
-use ompd_stack::{Cache, Stacks};
+use ompd_stack::{Cache, Stacks, Unwound};
 
 use crate::look::Places;
 use crate::progress::{self, Moved, Progress};
@@ -200,25 +200,41 @@ impl Watch<'_> {
         never: bool,
         repeats: &mut usize,
     ) -> Result<Option<Inspection>, OpenError> {
-        let mut wanted = !never && !self.holds && !self.held.is_empty();
+        let mut stops = !never && !self.holds && !self.held.is_empty();
+        let mut known: Option<Unwound> = None;
         loop {
-            if wanted && (self.holds || !self.live.add_registers(still, &self.held, |live, read| read.is_in(live))?) {
+            if stops && (self.holds || !self.live.add_registers(still, &self.held, |live, read| read.is_in(live))?) {
                 return Ok(None);
             }
             let may_add = !never && *repeats <= REPEATS;
             *repeats += 1;
             self.cache.take_unseen();
-            let report = look::follow(&self.live, &self.runtimes, &still.found, &self.cache);
-            wanted = may_add && self.hold_unseen();
-            if wanted {
+            let unwound = match known.take() {
+                None => look::unwind(&self.live, &self.runtimes, &still.found, &self.cache),
+                Some(mut known) => {
+                    let held = |lwp| self.held.contains(&lwp);
+                    look::unwind_again(&self.live, &self.runtimes, &still.found, &mut known, &held, &self.cache);
+                    known
+                }
+            };
+            stops = may_add && self.hold_unseen();
+            if stops {
+                known = Some(unwound);
+                continue;
+            }
+            let report = look::follow(&self.live, &self.runtimes, &still.found, unwound, &self.cache);
+            stops = may_add && self.hold_unseen();
+            if stops {
+                known = Some(report.into_unwound());
                 continue;
             }
             let read = still.found.clone();
             let inspection = look::conclude(&self.live, &self.runtimes, read, report, self.wanted, &self.cache);
-            wanted = may_add && self.hold_unseen();
-            if !wanted {
+            stops = may_add && self.hold_unseen();
+            if !stops {
                 return Ok(Some(inspection));
             }
+            known = Some(inspection.stacks.into_unwound());
         }
     }
 

@@ -7,7 +7,7 @@
 mod notes;
 mod space;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
@@ -54,6 +54,8 @@ pub struct Core {
     modules: Vec<Module>,
     /// Where files are mapped, images or not; `None` without a list.
     mapped: Option<Union>,
+    /// Their paths.
+    paths: HashSet<String>,
     threads: Vec<Thread>,
     process: ProcessInfo,
     auxv: BTreeMap<u64, u64>,
@@ -109,6 +111,7 @@ impl Core {
             files: Vec::new(),
             modules: Vec::new(),
             mapped: None,
+            paths: HashSet::new(),
             threads: Vec::new(),
             process: ProcessInfo::default(),
             auxv: BTreeMap::new(),
@@ -171,6 +174,7 @@ impl Core {
             self.issues.push("the core has no list of mapped files (NT_FILE): its modules are not known".into());
         }
         self.mapped = notes.files.as_ref().map(|files| Union::of(files.iter().map(|f| f.start..f.end).collect()));
+        self.paths = notes.files.iter().flatten().map(|file| file.path.clone()).collect();
         let mut mappings: Vec<Mapping> = (notes.files.take().unwrap_or_default().into_iter())
             .map(|f| Mapping { start: f.start, end: f.end, offset: f.offset, path: f.path, exec: None })
             .collect();
@@ -320,6 +324,10 @@ impl Target for Core {
         let listed = mapped.contains(addr.0);
         let of_module = || self.modules.iter().any(|module| module.contains(addr));
         (!listed || of_module()).then_some(false)
+    }
+
+    fn maps(&self, path: &str) -> bool {
+        self.paths.contains(path)
     }
 
     fn modules(&self) -> &[Module] {

@@ -190,6 +190,13 @@ pub trait Target {
     /// of opening it. `None`: the source does not say. A core lists mapped files, and not how each is mapped.
     fn is_shared(&self, addr: Addr) -> Option<bool>;
 
+    /// Whether a file of this path is mapped, for instance the memory of a kernel object (`anon_inode:[io_uring]`). For a live
+    /// process as of opening it or of the last stop.
+    fn maps(&self, path: &str) -> bool {
+        let _ = path;
+        false
+    }
+
     /// What procfs shows of descriptors, children and other processes, to be asked once the target runs again; only running processes
     /// have it.
     fn surroundings(&self) -> Option<live::Surroundings> {

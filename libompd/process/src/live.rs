@@ -620,6 +620,10 @@ impl Target for Live {
         self.memory.is_shared(addr)
     }
 
+    fn maps(&self, path: &str) -> bool {
+        self.memory.maps(path)
+    }
+
     fn surroundings(&self) -> Option<Surroundings> {
         Some(Surroundings::of(&self.process))
     }

@@ -93,6 +93,10 @@ impl Target for Keeping<'_> {
         self.target.is_shared(addr)
     }
 
+    fn maps(&self, path: &str) -> bool {
+        self.target.maps(path)
+    }
+
     fn modules(&self) -> &[Module] {
         self.target.modules()
     }
@@ -264,6 +268,10 @@ impl Target for Otherwise<'_> {
 
     fn is_shared(&self, addr: Addr) -> Option<bool> {
         self.target.is_shared(addr)
+    }
+
+    fn maps(&self, path: &str) -> bool {
+        self.target.maps(path)
     }
 
     fn modules(&self) -> &[Module] {

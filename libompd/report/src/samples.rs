@@ -1,10 +1,17 @@
-//! Histories and loops for tests.
+//! Inspections and histories for tests.
 
 use std::collections::HashMap;
 use std::time::SystemTime;
 
+use ompd_inspection::{Inspection, ProcessThread};
+use ompd_process::{ProcessInfo, TargetKind};
+use ompd_runtime::model::RuntimeSnapshot;
+use ompd_runtime::os::OsState;
+use ompd_runtime::samples::Process;
+use ompd_runtime::waits_for;
+use ompd_stack::{End, LogicalFrame, LogicalStack, Report};
+
 use ompd_inspection::history::{DeviceHistory, History};
-use ompd_runtime::model::{Common, Fact, Loop, TeamId};
 use ompt_record::block::State;
 use ompt_record::device::{DeviceRecord, DeviceState};
 
@@ -50,23 +57,54 @@ pub(crate) fn device(records: Vec<DeviceRecord>) -> DeviceHistory {
     }
 }
 
-/// A worksharing loop of which nothing is known.
-pub(crate) fn unknown_loop() -> Loop {
-    let why = Common::NotRecordedByRuntime;
-    Loop {
-        team: TeamId(0),
-        kind: Fact::unknown(why),
-        schedule: Fact::unknown(why),
-        chunk: Fact::unknown(why),
-        iterations: Fact::unknown(why),
-        handed_out: Fact::unknown(why),
-        next: Fact::unknown(why),
-        end: Fact::unknown(why),
-        step: Fact::unknown(why),
-        completed: Fact::unknown(why),
-        members: Vec::new(),
-        shares: Vec::new(),
-        ordered_turn: Fact::unknown(why),
-        doacross: Fact::unknown(why),
+/// The inspection of a live process that was made by hand. Its first thread is the main thread.
+pub(crate) fn inspection(process: Process) -> Inspection {
+    judged(vec![process.snapshot.into()], process.os)
+}
+
+/// The same of snapshots to which names and lines were added.
+pub(crate) fn judged(runtimes: Vec<RuntimeSnapshot>, os: OsState) -> Inspection {
+    let mut waits_for = waits_for::judge(&runtimes, &os);
+    waits_for.find_waiting(&runtimes, &os);
+    let known = |lwp| runtimes.iter().any(|runtime| runtime.thread_by_lwp(lwp).is_some());
+    let threads = os.threads.iter().map(|thread| ProcessThread {
+        lwp: thread.lwp,
+        name: None,
+        blocked_in: None,
+        signal: None,
+        foreign: !known(thread.lwp),
+    });
+    Inspection {
+        kind: TargetKind::Live,
+        process: ProcessInfo { pid: Some(1), ..ProcessInfo::default() },
+        children: Vec::new(),
+        threads: threads.collect(),
+        os,
+        outside: Vec::new(),
+        waits_for,
+        stacks: Report::default(),
+        lock_calls: Vec::new(),
+        locals: None,
+        unopened: Vec::new(),
+        nameless: false,
+        tools: Vec::new(),
+        mpi: None,
+        issues: Vec::new(),
+        pause: None,
+        stopped_at: None,
+        stops: 0,
+        stopped_threads: None,
+        read_asleep: false,
+        cpu: HashMap::new(),
+        progress: None,
+        unmoved: None,
+        runtimes,
     }
+}
+
+/// A thread executes this line of a function of the program.
+pub(crate) fn stack(lwp: i32, function: &str, file: &str, line: u32) -> LogicalStack {
+    let mut frame = LogicalFrame::named(function);
+    (frame.file, frame.line, frame.lwp) = (Some(file.into()), Some(line), Some(lwp));
+    LogicalStack { lwp, frames: vec![frame], in_call: None, idle: false, gap: None, end: End::Root }
 }

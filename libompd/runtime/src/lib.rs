@@ -30,11 +30,14 @@ pub mod model;
 pub mod names;
 pub mod noted;
 pub mod os;
+pub mod outsiders;
 mod owner;
 #[cfg(all(test, feature = "gomp", feature = "kmp"))]
 mod partial;
 pub mod process;
 mod recover;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
 pub mod stops;
 mod version_text;
 pub mod waits_for;

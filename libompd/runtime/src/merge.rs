@@ -38,6 +38,7 @@ pub fn merge(raw: Vec<RawSnapshot>, evidence: &Evidence<'_>) -> Vec<RuntimeSnaps
         if let Some(companion) = evidence.companion.filter(|c| c.runtime() == Some(reports_from)) {
             one.add_companion(companion, &settled);
         }
+        one.doubt_owners();
         if let Some(names) = evidence.names {
             one.add_variables(evidence.awaited, names);
             one.find_variables(names);
@@ -195,6 +196,10 @@ impl One {
                 && lock.kind.value().is_none()
             {
                 lock.kind = Fact::known(kind, Origin::Stack);
+                // Runtimes record who has set a nest lock.
+                if kind == LockKind::NestLock && lock.owner.value().is_none() {
+                    lock.owner = Fact::unknown(Common::OwnerNotFound);
+                }
             }
         }
         let threads = threads.into_iter().zip(waits).zip(in_runtime);
@@ -310,6 +315,20 @@ impl One {
                 lock.owner = Fact::known(Some(Owner::Thread(holder.lwp)), Origin::Companion);
                 lock.acquired = site(holder.codeptr_ra);
             }
+        }
+    }
+
+    /// A lock belongs to the task that has set it (OpenMP 5.2, 18.9). The thread that set it is recorded, and an untied task may have
+    /// gone to another one since.
+    fn doubt_owners(&mut self) {
+        let is_untied =
+            |task: &Task| task.tied.get() == Some(false) && task.kind.get().is_some_and(TaskKind::is_explicit);
+        if !self.snapshot.tasks.iter().any(is_untied) {
+            return;
+        }
+        let by_thread = |lock: &&mut Lock| matches!(lock.owner.flat(), Some(Owner::Thread(_)));
+        for lock in self.snapshot.locks.iter_mut().filter(by_thread) {
+            lock.owner = Fact::unknown(Common::UntiedTaskMayHaveIt);
         }
     }
 

@@ -4,7 +4,7 @@
 //! limit, which only a thread of the same process can end (futex(2)). The others are calls that wait for something
 //! outside of the process.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ompd_process::machine::ThreadLocal;
 use ompd_process::{Addr, Module, Syscall, Target, TargetExt};
@@ -86,6 +86,18 @@ pub enum Sharing {
     Unknown,
 }
 
+/// Something that may let a thread of a hang continue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outsider {
+    /// The process of this id has all of the memory (`CLONE_VM`, clone(2)).
+    Process(i32),
+    /// Requests of io_uring write to memory and wake threads (io_uring(7)): the process has a ring.
+    Ring,
+    /// A thread of the hang waits in `pthread_join`, which ends if the thread is cancelled. This module calls `pthread_cancel`: its
+    /// path (text of the target).
+    Canceller(String),
+}
+
 /// What the kernel shows of a process at one stop.
 #[derive(Debug, Clone)]
 pub struct OsState {
@@ -93,6 +105,8 @@ pub struct OsState {
     pub threads: Vec<OsThread>,
     /// Handlers of signals that may run in it.
     pub signals: Signals,
+    /// What else may end a hang.
+    pub outsiders: Vec<Outsider>,
     /// Of the locks that threads wait for: those that another process may set free, or might, by address.
     pub shared: BTreeMap<Addr, Sharing>,
 }
@@ -140,23 +154,33 @@ const FORTRAN_SETTERS: [&str; 2] = ["_gfortran_signal_", "_gfortran_alarm_"];
 /// How the names of libraries begin whose own handlers only tell of errors in the program (libgfortran/runtime/compile_options.c).
 const QUIET_LIBRARIES: [&str; 1] = ["libgfortran.so"];
 
+/// A program that has the C library in it has its functions, whether it calls them or not.
+fn has_c_library(module: &Module) -> bool {
+    module.file.as_ref().is_ok_and(|file| file.is_program() && file.needed().is_empty())
+}
+
+/// Whether code of a module, that of a runtime of OpenMP apart, may refer to a function of another one whose name `is_wanted`. It
+/// may if that is unknown. `runtimes` are the bases of those.
+pub(crate) fn may_refer_to(module: &Module, runtimes: &[Addr], is_wanted: &dyn Fn(&str) -> bool) -> bool {
+    match &module.file {
+        _ if has_c_library(module) => true,
+        Ok(file) => {
+            let mut names = file.relocations().values().filter_map(|relocation| relocation.symbol.as_deref());
+            // A part that cannot be read may have such a name.
+            !runtimes.contains(&module.base()) && (names.any(is_wanted) || file.unread().is_some())
+        }
+        Err(_) => true,
+    }
+}
+
 /// Which handlers there may be in a process of whose handlers nothing is recorded, by what its modules call. `runtimes` are
 /// the bases of those of OpenMP, whose handlers end the process (`__kmp_install_signals`). System calls without the C library
 /// are not found. To be called once the target runs again.
 pub fn find_handlers(target: &dyn Target, runtimes: &[Addr]) -> Signals {
     let sets = |name: &str| SETTERS.contains(&name) || FORTRAN_SETTERS.iter().any(|setter| name.starts_with(setter));
-    let may_set = |module: &&Module| match &module.file {
-        // A program that has the C library in it has these functions, whether it calls them or not.
-        Ok(file) if file.is_program() && file.needed().is_empty() => true,
-        Ok(file) => {
-            let mut names = file.relocations().values().filter_map(|relocation| relocation.symbol.as_deref());
-            let quiet = |name: String| QUIET_LIBRARIES.iter().any(|library| name.starts_with(library));
-            // A part that cannot be read may have such a name.
-            let may_call = names.any(sets) || file.unread().is_some();
-            !runtimes.contains(&module.base()) && may_call && !file.soname().is_some_and(quiet)
-        }
-        Err(_) => true,
-    };
+    let quiet = |name: String| QUIET_LIBRARIES.iter().any(|library| name.starts_with(library));
+    let is_quiet = |module: &Module| module.file.as_ref().is_ok_and(|file| file.soname().is_some_and(quiet));
+    let may_set = |module: &&Module| may_refer_to(module, runtimes, &sets) && !is_quiet(module);
     match target.modules().iter().find(may_set) {
         Some(module) => Signals::Possible(module.path.clone()),
         None => Signals::Handled(0),
@@ -195,18 +219,19 @@ const FUTEX_CLOCK_REALTIME: u64 = 256;
 /// What every thread of the target waits for, and which handlers of signals may run. To be called while the target is stopped.
 /// Shared memory is for [`find_shared`].
 pub fn read(target: &dyn Target) -> OsState {
-    let pointers: HashMap<i32, Addr> =
-        target.threads().iter().filter_map(|t| Some((t.lwp, t.thread_pointer()?))).collect();
+    let pointers: BTreeMap<Addr, i32> =
+        target.threads().iter().filter_map(|t| Some((t.thread_pointer()?, t.lwp))).collect();
+    let lwps: HashSet<i32> = pointers.values().copied().collect();
     let signals = signals(target.process().handled_signals, target.threads().iter().map(|t| t.blocked_signals));
     let of = |thread: &ompd_process::Thread| {
         let registers = thread.registers.as_ref().ok();
         let call = registers.and_then(|r| r.syscall);
         let blocked = call.map_or(Blocked::No, |call| blocked(target, &pointers, thread.lwp, call));
-        OsThread { owner: mutex_owner(target, &pointers, blocked), ..OsThread::new(thread.lwp, blocked) }
+        OsThread { owner: mutex_owner(target, &lwps, blocked), ..OsThread::new(thread.lwp, blocked) }
     };
     let mut threads: Vec<OsThread> = target.threads().iter().map(of).collect();
     threads.sort_unstable_by_key(|thread| thread.lwp);
-    OsState { threads, signals, shared: BTreeMap::new() }
+    OsState { threads, signals, outsiders: Vec::new(), shared: BTreeMap::new() }
 }
 
 /// Bytes from the lock of glibc's mutex, on which threads sleep, to the id of the thread that holds it (`struct __pthread_mutex_s`;
@@ -214,10 +239,10 @@ pub fn read(target: &dyn Target) -> OsState {
 pub const MUTEX_OWNER: u64 = 8;
 
 /// The thread that holds the mutex at which a thread sleeps, if that is one.
-fn mutex_owner(target: &dyn Target, pointers: &HashMap<i32, Addr>, blocked: Blocked) -> Option<i32> {
+fn mutex_owner(target: &dyn Target, lwps: &HashSet<i32>, blocked: Blocked) -> Option<i32> {
     let Blocked::Futex(word) = blocked else { return None };
     let owner = i32::try_from(target.read_u32(word.offset(MUTEX_OWNER)).ok()?).ok()?;
-    pointers.contains_key(&owner).then_some(owner)
+    lwps.contains(&owner).then_some(owner)
 }
 
 /// Tells mutexes of the C library from other words on which threads sleep: `in_mutex` says of a thread whether its stack shows that
@@ -257,7 +282,7 @@ pub fn find_yielding(target: &dyn Target, threads: &mut [OsThread]) {
     }
 }
 
-fn blocked(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, call: Syscall) -> Blocked {
+fn blocked(target: &dyn Target, pointers: &BTreeMap<Addr, i32>, lwp: i32, call: Syscall) -> Blocked {
     let Some(name) = target.arch().machine.call_name(call.number) else { return Blocked::No };
     let args = call.args;
     // A time limit in milliseconds, negative for none, or a pointer to one.
@@ -284,7 +309,7 @@ pub(crate) fn is_futex_wait(operation: u64) -> bool {
     matches!(operation & !(FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME), FUTEX_WAIT | FUTEX_WAIT_BITSET)
 }
 
-fn futex(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, args: [u64; 6]) -> Blocked {
+fn futex(target: &dyn Target, pointers: &BTreeMap<Addr, i32>, lwp: i32, args: [u64; 6]) -> Blocked {
     let (word, operation, expected, timeout) = (Addr(args[0]), args[1], args[2] as u32, args[3]);
     let waits = is_futex_wait(operation);
     let asleep = target.read_u32(word).is_ok_and(|value| value == expected);
@@ -294,12 +319,17 @@ fn futex(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, args: [u6
     if operation & FUTEX_PRIVATE != 0 {
         return Blocked::Futex(word);
     }
-    // The kernel clears the id and wakes who sleeps on it once the thread has ended (set_tid_address(2)).
-    let joined = i32::try_from(expected).ok().filter(|joined| *joined != lwp).and_then(|joined| {
-        let pointer = pointers.get(&joined)?;
-        let above = matches!(target.arch().machine.facts()?.thread_local, ThreadLocal::Above { .. });
-        let (low, high) = if above { (word, *pointer) } else { (*pointer, word) };
-        (low < high && high.0 - low.0 < PTHREAD_BYTES).then_some(joined)
+    // The kernel clears the id and wakes who sleeps on it once the thread has ended (set_tid_address(2)). In a PID namespace the word
+    // holds another id than the one that is known here.
+    let (lowest, highest) = (word.0.saturating_sub(PTHREAD_BYTES - 1), word.0.saturating_add(PTHREAD_BYTES));
+    let nearest = target.arch().machine.facts().and_then(|facts| match facts.thread_local {
+        ThreadLocal::Above { .. } => pointers.range(Addr(word.0.saturating_add(1))..Addr(highest)).next(),
+        _ => pointers.range(Addr(lowest)..word).next_back(),
     });
-    joined.map_or(Blocked::No, Blocked::Join)
+    match nearest {
+        Some((_, joined)) if *joined != lwp => Blocked::Join(*joined),
+        // Without FUTEX_PRIVATE_FLAG, and yet of no use to others.
+        _ if target.is_shared(word) == Some(false) => Blocked::Futex(word),
+        _ => Blocked::No,
+    }
 }

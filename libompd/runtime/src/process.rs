@@ -75,9 +75,9 @@ pub fn nested(runtimes: &[RuntimeSnapshot]) -> Vec<Nested> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handmade::{Process, fact};
     use crate::model::{Pool, RawSnapshot};
     use crate::os::Blocked;
+    use crate::samples::{Process, fact};
 
     /// A runtime with two members of a team, whose threads have these ids and roles.
     fn runtime(threads: [(i32, Role); 2]) -> RawSnapshot {

@@ -43,6 +43,11 @@ impl RegisterSet {
         RegisterSet { known: self.known & kept, unseen: self.unseen & kept, ..*self }
     }
 
+    /// Those that are known; of the others none can be asked for.
+    pub(crate) fn seen(&self) -> Self {
+        RegisterSet { unseen: 0, ..*self }
+    }
+
     /// The thread that has the register, if only a stop would have shown its value.
     pub(crate) fn unseen(&self, register: u16) -> Option<i32> {
         let is_unseen = usize::from(register) < GENERAL && self.unseen & (1 << register) != 0;

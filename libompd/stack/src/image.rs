@@ -181,9 +181,26 @@ impl<'t> Images<'t> {
         }
     }
 
-    /// The address that the word at `slot` holds, as read when it was first asked for.
+    /// The address that the word at `slot` holds, as read when it was first asked for. Of a function that has not been called yet,
+    /// the address that the dynamic linker would put there.
     pub(crate) fn slot(&self, slot: Addr) -> Option<Addr> {
-        *self.slots.borrow_mut().entry(slot).or_insert_with(|| self.target.read_ptr(slot).ok())
+        let find = || {
+            let held = self.target.read_ptr(slot).ok()?;
+            Some(self.unbound(slot, held).unwrap_or(held))
+        };
+        *self.slots.borrow_mut().entry(slot).or_insert_with(find)
+    }
+
+    /// The function that a slot is for, if the slot still leads to the stub that has it looked up (lazy binding, ld.so(8)). `None` if
+    /// several files export it: which of them comes first is not looked at.
+    fn unbound(&self, slot: Addr, held: Addr) -> Option<Addr> {
+        let index = self.index_at(slot).filter(|index| self.index_at(held) == Some(*index))?;
+        let image = self.images.get(index)?;
+        let file = image.info.as_ref()?.file();
+        let name = file.relocations().get(&slot.back(image.bias).0)?.symbol.as_deref()?;
+        let mut exported = self.images.iter().filter(|image| image.module.exports(name));
+        let symbol = exported.next()?.module.symbol(name)?;
+        exported.next().is_none().then_some(symbol.addr)
     }
 
     /// The value of a register of a frame, if it is known; see [`Counts::register`].

@@ -48,4 +48,4 @@ pub use names::source_name;
 pub use ompd_python::{Interpreter, LayoutOrigin};
 pub use outlined::container;
 pub use python::{Gil, GilHolder, Python};
-pub use report::{Report, TaskFrames};
+pub use report::{Report, TaskFrames, Unwound};

@@ -27,8 +27,9 @@ const FRAMES: usize = 64;
 pub struct LockCall {
     /// The thread.
     pub lwp: i32,
-    /// The variable that the call was given (`omp_lock_t`, or the compiler's for a critical construct).
-    pub variable: Addr,
+    /// The variable that the call was given (`omp_lock_t`, or the compiler's for a critical construct); `None` if the code does not give
+    /// one of static storage.
+    pub variable: Option<Addr>,
     /// Where the call is in the source.
     pub line: Option<SourceLine>,
     /// The thread is in this call. Otherwise it has passed it, and the function on its stack has not released the lock since.
@@ -39,8 +40,7 @@ pub struct LockCall {
 }
 
 impl Report {
-    /// The calls that acquire locks in the functions on all stacks. Only calls whose code gives a variable of static storage
-    /// are found. `runtimes` are those the report was made of.
+    /// The calls that acquire locks in the functions on all stacks. `runtimes` are those the report was made of.
     pub fn lock_calls(&self, target: &dyn Target, runtimes: &[Box<dyn Runtime>], cache: &Cache) -> Vec<LockCall> {
         let process = Process::new(target, runtimes, cache);
         // Threads share nearly all their functions.
@@ -87,7 +87,13 @@ fn waited_for(process: &Process<'_>, thread: &Physical) -> Option<LockCall> {
     let locking = lock_call(process, callee).filter(|call| call.acquires)?;
     let frames = &thread.backtrace.frames;
     let variable = calls::argument_value(process.target, &process.images, frames, number, locking.argument)?;
-    Some(LockCall { lwp: thread.lwp, variable, line: line_at(process, frame.lookup()), waits: true, leads: true })
+    Some(LockCall {
+        lwp: thread.lwp,
+        variable: Some(variable),
+        line: line_at(process, frame.lookup()),
+        waits: true,
+        leads: true,
+    })
 }
 
 /// The jump of a function into a runtime that acquires a lock, if it has only one. What it has acquired before is left out: whether
@@ -107,22 +113,29 @@ fn lock_call(process: &Process<'_>, callee: Addr) -> Option<ompd_runtime::entry:
 /// The locks that these calls of a function acquire, and do not release. The thread is in the one that returns to `within`.
 fn held(process: &Process<'_>, calls: Vec<CallTo>, within: Option<Addr>) -> Vec<LockCall> {
     let mut held: BTreeMap<Addr, CallTo> = BTreeMap::new();
+    let mut of_unknown = None;
     let mut found = Vec::new();
     let reached = calls.iter().find(|call| within == Some(call.returns_to)).copied();
     for call in calls {
         let Some(locking) = lock_call(process, call.callee) else { continue };
         let variable = calls::constant_argument(&process.images, call.returns_to, locking.argument);
-        let Some(variable) = variable else { continue };
+        let Some(variable) = variable else {
+            if locking.acquires && within != Some(call.returns_to) {
+                of_unknown = Some(call);
+            }
+            continue;
+        };
         if !locking.acquires {
             held.remove(&variable);
         } else if within == Some(call.returns_to) {
-            found.push((variable, call, true));
+            found.push((Some(variable), call, true));
             held.retain(|other, before| *other != variable || calls::leads_to(&process.images, before, &call));
         } else {
             held.insert(variable, call);
         }
     }
-    found.extend(held.into_iter().map(|(variable, call)| (variable, call, false)));
+    found.extend(held.into_iter().map(|(variable, call)| (Some(variable), call, false)));
+    found.extend(of_unknown.map(|call| (None, call, false)));
     let all = found.into_iter().map(|(variable, call, waits)| LockCall {
         lwp: 0,
         variable,

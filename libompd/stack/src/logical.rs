@@ -155,10 +155,10 @@ pub struct LogicalStack {
 }
 
 impl LogicalFrame {
-    /// Stands for so many frames of which nothing is told.
-    fn left_out(count: usize) -> LogicalFrame {
+    /// A frame of which only the function is known.
+    pub fn named(function: impl Into<Arc<str>>) -> LogicalFrame {
         LogicalFrame {
-            function: Some(Arc::from(format!("<{count} frames left out>"))),
+            function: Some(function.into()),
             construct: None,
             file: None,
             line: None,
@@ -170,6 +170,11 @@ impl LogicalFrame {
             language: Language::Compiled,
             place: None,
         }
+    }
+
+    /// Stands for so many frames of which nothing is told.
+    fn left_out(count: usize) -> LogicalFrame {
+        LogicalFrame::named(format!("<{count} frames left out>"))
     }
 }
 
@@ -568,6 +573,12 @@ impl Walker<'_, '_> {
         // The C library's piece of code that a handler returns to has no name of its own.
         if let Some((trampoline, _)) = frames.last_mut().filter(|(f, _)| segment.interrupts && f.function.is_none()) {
             trampoline.function = Some(Arc::from(HANDLED));
+        }
+        // Code that the body shares with another body, which was not opened.
+        if let Some((outermost, raw)) =
+            frames.last_mut().filter(|(frame, _)| segment.jumped && frame.construct.is_some())
+        {
+            (outermost.construct, outermost.function) = (None, raw.clone());
         }
         if let Some((outermost, _)) = frames.last_mut().filter(|_| !segment.jumped)
             && let Some((name, line)) = self.construct(thread, index)

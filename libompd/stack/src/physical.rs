@@ -176,7 +176,10 @@ fn body(process: &Process<'_>, outermost: &Frame, caller: &Frame, certain: bool)
     let is_body = |name: &str| outlined::outlined(name).is_some();
     let symbol = process.symbol(outermost.lookup());
     if symbol.as_ref().is_some_and(|symbol| is_body(&symbol.name)) {
-        return Some((own, false));
+        // Of two bodies with the same code, GCC makes one a jump to the other (-fipa-icf).
+        let called = process.callee_if_seen(caller).filter(|callee| Some(*callee) != own);
+        let folded = called.filter(|callee| own.is_some_and(|own| process.jumps(*callee, own)));
+        return Some(folded.map_or((own, false), |callee| (Some(callee), true)));
     }
     let by_pointer = process.calls_by_pointer(caller);
     let callee = process.callee(caller).filter(|addr| process.owner(*addr) == CodeOwner::Program);

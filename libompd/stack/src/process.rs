@@ -100,6 +100,11 @@ impl<'t> Process<'t> {
         calls::callee(&self.images, caller.pc, &caller.registers)
     }
 
+    /// The same, but registers that only a stop shows are not asked for.
+    pub(crate) fn callee_if_seen(&self, caller: &Frame) -> Option<Addr> {
+        if caller.exact { None } else { calls::callee(&self.images, caller.pc, &caller.registers.seen()) }
+    }
+
     /// The program's function that the call `caller` is in has as argument number `index`, if its code says so.
     pub(crate) fn function_argument(&self, caller: &Frame, index: u8) -> Option<Addr> {
         let find = || calls::function_argument(&self.images, caller.pc, index);

@@ -1,6 +1,6 @@
 //! All stacks of a process at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use ompd_process::{Addr, Target};
@@ -19,8 +19,8 @@ use crate::python::{self, Python, PythonStack};
 use crate::stitch::{self, Found};
 use crate::unwind::{self, FramesLeft};
 
-/// The stacks of all threads.
-#[derive(Debug)]
+/// The stacks of all threads. The default is of none.
+#[derive(Debug, Default)]
 pub struct Report {
     /// As the source reads, in the order of the target's threads.
     pub logical: Vec<LogicalStack>,
@@ -32,6 +32,12 @@ pub struct Report {
     pub python: Vec<Python>,
     pub(crate) threads: Vec<Physical>,
     found: Found,
+}
+
+/// The frames of all threads as they are on their stacks, those of runtimes included.
+#[derive(Debug)]
+pub struct Unwound {
+    threads: Vec<Physical>,
 }
 
 /// The frames of a task that border on the runtime, as the addresses the stack pointer had before each was called.
@@ -47,6 +53,48 @@ pub struct TaskFrames {
     pub enter: Option<Addr>,
 }
 
+impl Unwound {
+    /// Follows the stack of each thread from frame to frame. The process need not be stopped any more.
+    pub fn of(target: &dyn Target, runtimes: &[Box<dyn Runtime>], stacks: &Stacks, cache: &Cache) -> Unwound {
+        let mut unwound = Unwound { threads: Vec::new() };
+        unwound.repeat(target, runtimes, stacks, cache, &|_| true);
+        unwound
+    }
+
+    /// Follows the stacks of those threads (LWP) once more whose registers have become known since.
+    pub fn repeat(
+        &mut self,
+        target: &dyn Target,
+        runtimes: &[Box<dyn Runtime>],
+        stacks: &Stacks,
+        cache: &Cache,
+        is_new: &dyn Fn(i32) -> bool,
+    ) {
+        let process = Process::new(target, runtimes, cache);
+        let kept = std::mem::take(&mut self.threads).into_iter().filter(|thread| !is_new(thread.lwp));
+        let mut kept: HashMap<i32, Physical> = kept.map(|thread| (thread.lwp, thread)).collect();
+        let mut left = FramesLeft::less(kept.values().map(|thread| thread.backtrace.frames.len()).sum());
+        let pthreads = python::pthreads(target, &stacks.python);
+        let threads = target.threads().iter().zip(&pthreads).map(|(thread, pthread)| {
+            if let Some(known) = kept.remove(&thread.lwp) {
+                return known;
+            }
+            let backtrace = match &thread.registers {
+                Ok(registers) => {
+                    let read = |addr| stacks.read_u64(target, addr);
+                    unwind::unwind(target, &process.images, thread.lwp, registers, &mut left, &read)
+                }
+                Err(why) => Backtrace { frames: Vec::new(), end: End::NoRegisters(why.clone()) },
+            };
+            let mut physical = Physical::of(&process, thread.lwp, backtrace);
+            physical.python =
+                pthread.and_then(|own| PythonStack::of(&process, &stacks.python, stacks, own, &physical.backtrace));
+            physical
+        });
+        self.threads = threads.collect();
+    }
+}
+
 impl Report {
     /// Follows all stacks, and gathers what only stacks show of the runtimes. This covers the functions of regions and
     /// tasks, which constructs they are and where these stand, and the calls threads wait in. The process need not be
@@ -60,28 +108,24 @@ impl Report {
         stacks: &Stacks,
         cache: &Cache,
     ) -> Report {
+        let unwound = Unwound::of(target, runtimes, stacks, cache);
+        Report::of_unwound(target, runtimes, snapshots, stacks, unwound, cache)
+    }
+
+    /// The same of stacks that are unwound already.
+    pub fn of_unwound(
+        target: &dyn Target,
+        runtimes: &[Box<dyn Runtime>],
+        snapshots: &[RawSnapshot],
+        stacks: &Stacks,
+        unwound: Unwound,
+        cache: &Cache,
+    ) -> Report {
         let process = Process::new(target, runtimes, cache);
-        let mut left = FramesLeft::default();
+        let mut threads = unwound.threads;
         let pthreads = python::pthreads(target, &stacks.python);
-        let threads: Vec<Physical> = target
-            .threads()
-            .iter()
-            .zip(&pthreads)
-            .map(|(thread, pthread)| {
-                let backtrace = match &thread.registers {
-                    Ok(registers) => {
-                        let read = |addr| stacks.read_u64(target, addr);
-                        unwind::unwind(target, &process.images, thread.lwp, registers, &mut left, &read)
-                    }
-                    Err(why) => Backtrace { frames: Vec::new(), end: End::NoRegisters(why.clone()) },
-                };
-                let mut physical = Physical::of(&process, thread.lwp, backtrace);
-                physical.python =
-                    pthread.and_then(|own| PythonStack::of(&process, &stacks.python, stacks, own, &physical.backtrace));
-                physical
-            })
-            .collect();
         let found = stitch::find(&process, snapshots, &threads);
+        stitch::unfold(&process, &mut threads, &found);
         let evidence = stitch::evidence(&process, snapshots, &threads, &found);
         let code: Vec<_> = snapshots.iter().zip(&evidence).map(|(raw, stacks)| merge::code(raw, stacks)).collect();
         let (threads_of, left) = (&threads, Default::default());
@@ -94,6 +138,11 @@ impl Report {
         let backtraces: Vec<&Backtrace> = threads.iter().map(|thread| &thread.backtrace).collect();
         let python = python::report(&process, stacks, &backtraces, &pthreads);
         Report { logical, without_lines, evidence, python, threads, found }
+    }
+
+    /// Its frames alone, for another report in which more registers are known.
+    pub fn into_unwound(self) -> Unwound {
+        Unwound { threads: self.threads }
     }
 
     /// The frames of a thread as they are on its stack, those of runtimes included.

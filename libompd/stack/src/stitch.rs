@@ -291,6 +291,32 @@ fn match_suspended(snapshot: &RawSnapshot, places: &[SegmentAt], tasks: Vec<Task
     chain.map_or_else(Vec::new, |chain| places.iter().copied().zip(chain).collect())
 }
 
+/// Where the members of a team execute several functions as its body, of which one only jumps to the others, that one is the body of
+/// all: the code is the same (GCC's `-fipa-icf`).
+pub(crate) fn unfold(process: &Process<'_>, threads: &mut [Physical], found: &Found) {
+    let mut places: BTreeMap<(usize, TeamId), Vec<SegmentAt>> = BTreeMap::new();
+    for ((runtime, team, _), place) in &found.bodies {
+        places.entry((*runtime, *team)).or_default().push(*place);
+    }
+    let mut vanished: BTreeMap<(usize, TeamId), BTreeSet<Addr>> = BTreeMap::new();
+    for ((thread, segment), (runtime, level)) in &found.regions {
+        vanished.entry((*runtime, level.team)).or_default().extend(threads[*thread].segments[*segment].vanished);
+    }
+    for (team, places) in places {
+        let begins = |place: &SegmentAt| threads[place.0].segments[place.1].begins;
+        let mut bodies: BTreeSet<Addr> = places.iter().filter_map(begins).collect();
+        bodies.extend(vanished.remove(&team).into_iter().flatten());
+        let leads = |body: &&Addr| bodies.iter().all(|other| *other == **body || process.jumps(**body, *other));
+        let Some(body) = bodies.iter().find(leads).copied().filter(|_| bodies.len() > 1) else { continue };
+        for (thread, segment) in places {
+            let segment = &mut threads[thread].segments[segment];
+            if segment.begins.is_some_and(|begins| begins != body) {
+                (segment.begins, segment.jumped) = (Some(body), true);
+            }
+        }
+    }
+}
+
 /// What only stacks show of each runtime: functions of regions and of tasks, where their constructs stand, and what
 /// threads have called.
 pub(crate) fn evidence(

@@ -31,9 +31,10 @@ const MAX_REQUESTS: usize = 32;
 #[derive(Debug)]
 pub(crate) struct FramesLeft(usize);
 
-impl Default for FramesLeft {
-    fn default() -> Self {
-        FramesLeft(TOTAL_FRAMES)
+impl FramesLeft {
+    /// Those left for other threads when so many have been looked at.
+    pub(crate) fn less(frames: usize) -> FramesLeft {
+        FramesLeft(TOTAL_FRAMES.saturating_sub(frames))
     }
 }
 

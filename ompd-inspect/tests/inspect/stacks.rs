@@ -227,3 +227,20 @@ fn stacks_through_code_that_numba_made() {
         Err(skip) => skip.show(),
     }
 }
+
+/// The members execute the code of the one region, by GCC's debug information, as the body of the other.
+#[test]
+fn a_body_whose_code_is_that_of_another_region() {
+    for (toolchain, runtime) in combinations() {
+        let program = build("folded", toolchain, Opt::O2, &[]).expect("the program builds");
+        let running = Running::start(&program, runtime, Env::Settled).expect("the program starts");
+        let what = format!("{toolchain:?} on {runtime:?}");
+        for view in ["teams", "stacks"] {
+            let (text, error, status) = common::texts(&common::run(&[view, &running.pid.to_string()]));
+            assert_eq!(status, 0, "{what}: {text}{error}");
+            assert!(text.contains("parallel in called"), "{what}: {text}");
+            assert!(!text.contains("parallel in never_called"), "{what}: {text}");
+        }
+        running.release().expect("the program leaves");
+    }
+}

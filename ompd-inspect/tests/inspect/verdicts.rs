@@ -7,8 +7,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use test_programs::{
-    Case, Env, HANGS, HEALTHY, Launch, Opt, Running, Runtime, Skip, TRUTH_SPINS, Toolchain, Truth, build, can_build,
-    check_hanging, check_healthy, combinations, compare_verdicts,
+    Case, Env, HANGS, HEALTHY, Launch, Needs, Opt, Running, Runtime, Skip, TRUTH_SPINS, Toolchain, Truth, build,
+    can_build, check_hanging, check_healthy, combinations, compare_verdicts,
 };
 
 fn first_lines(how: &str, word: &str, expected: &str) {
@@ -223,10 +223,15 @@ fn healthy(program: &str) {
 
 /// What a hang is suspected to be waiting for is told, and it does come: then the program goes on.
 fn comes_from_outside(flags: &[&str], spins: bool, words: &str, let_go: impl Fn(&mut Running)) {
+    let is_case = |case: &&Case| case.program == "hangs/rescued" && case.flags == flags;
+    let case = HANGS.iter().find(is_case).expect("the variant is listed");
+    comes_from_outside_of(case, spins, words, let_go);
+}
+
+fn comes_from_outside_of(case: &Case, spins: bool, words: &str, let_go: impl Fn(&mut Running)) {
     let mut tried = 0;
+    let flags = case.flags;
     for (toolchain, runtime) in combinations() {
-        let is_case = |case: &&Case| case.program == "hangs/rescued" && case.flags == flags;
-        let case = HANGS.iter().find(is_case).expect("the variant is listed");
         if !case.works(toolchain, runtime) {
             continue;
         }
@@ -272,6 +277,37 @@ fn a_lock_in_memory_of_two_processes() {
     comes_from_outside(&["-DSHARED"], true, words, |running| running.say(b"\n").expect("it reads"));
 }
 
+#[test]
+fn a_process_that_has_the_same_memory() {
+    // A core of it does not show that, so it is not listed.
+    let case = Case { program: "hangs/rescued", flags: &["-DCLONED"], needs: Needs::Libgomp };
+    let words = "has the same memory (CLONE_VM): it may let a thread continue";
+    comes_from_outside_of(&case, false, words, |running| running.say(b"\n").expect("it reads"));
+}
+
+#[test]
+fn a_thread_that_may_be_cancelled() {
+    let case = HANGS.iter().find(|case| case.program == "hangs/cancelled").expect("it is listed");
+    let words = "can cancel a thread in pthread_join, which may let others continue (pthread_cancel)";
+    comes_from_outside_of(case, false, words, |running| running.say(b"\n").expect("it reads"));
+}
+
+#[test]
+fn a_request_of_io_uring_that_unsets_a_lock() {
+    let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+    if disabled.is_ok_and(|text| text.trim() != "0") {
+        return Skip::because("io_uring is disabled here").show();
+    }
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("the kernel's version");
+    let mut numbers = release.split('.').map_while(|part| part.parse::<u32>().ok());
+    if (numbers.next(), numbers.next()) < (Some(6), Some(7)) {
+        return Skip::because("io_uring wakes no thread here: that needs Linux 6.7").show();
+    }
+    let case = Case { program: "hangs/rescued", flags: &["-DRINGED"], needs: Needs::Libgomp };
+    let words = "the process uses io_uring: a request may let a thread continue";
+    comes_from_outside_of(&case, false, words, |running| running.say(b"\n").expect("it reads"));
+}
+
 macro_rules! programs {
     ($how:ident in $directory:literal of $all:ident, $tested:ident: $($name:ident),*) => {
         $( #[test] fn $name() { $how(concat!($directory, "/", stringify!($name))); } )*
@@ -287,8 +323,9 @@ macro_rules! programs {
 
 programs!(hang in "hangs" of HANGS, every_hang_is_tested:
     lock_cycle, lock_cycle_cpp, lock_cycle_fortran, join_lock, mutex_and_lock, mutex_and_lock_cpp, self_lock, owner_gone, barrier_missing_end, missing_lock, missing_read, child_hangs,
-    orphaned_for, detach, depend_cycle, task_never_run, nested_exhausted, ordered_skip, missing_source, critical_left, rescued, fork_child);
+    orphaned_for, detach, depend_cycle, task_never_run, nested_exhausted, ordered_skip, missing_source, critical_left, rescued, cancelled, fork_child);
 
 programs!(healthy in "healthy" of HEALTHY, every_healthy_program_is_tested:
     idle, busy, oversubscribed, long_critical, deep_tasks, depend_pipeline, loops, nested_busy, detach_fulfilled, io,
-    outside_waits, pthread_pools, held_across, task_groups, tail_tasks, timer, threads_come_and_go, turns);
+    outside_waits, pthread_pools, held_across, task_groups, tail_tasks, timer, threads_come_and_go, turns,
+    moved_untied, cancelled_barrier);

@@ -663,6 +663,11 @@ impl Memory {
         }
     }
 
+    /// See [`Target::maps`](crate::Target::maps).
+    pub fn maps(&self, path: &str) -> bool {
+        self.maps.iter().any(|entry| entry.mapping.path == path)
+    }
+
     fn entry(&self, addr: Addr) -> Option<&MapEntry> {
         let at = self.maps.partition_point(|m| m.mapping.end <= addr.0);
         self.maps.get(at).filter(|m| m.mapping.start <= addr.0)

@@ -10,6 +10,8 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::libc;
 use nix::time::{ClockId, clock_gettime};
 use procfs::net::{TcpNetEntries, TcpNetEntry, TcpState, UnixNetEntries};
 use procfs::{FromBufRead, FromBufReadSI, current_system_info};
@@ -332,6 +334,29 @@ impl Surroundings {
         Some(pids.into_iter().take(MOST_CHILDREN).filter_map(|pid| self.child(pid)).collect())
     }
 
+    /// Other processes that have all of its memory (`clone` with `CLONE_VM`). Looked at are processes of the same user that
+    /// execute the same file. If the kernel does not compare them (kcmp(2)), those count that use the same amounts of memory.
+    pub fn sharers(&self) -> Vec<Child> {
+        let folder = |of: &ProcDir| fs::metadata(of.path("")).map(|of| of.uid()).ok();
+        let program = |of: &ProcDir| fs::metadata(of.path("exe")).map(|of| (of.dev(), of.ino())).ok();
+        let own = (folder(&self.process), program(&self.process));
+        let Ok(entries) = fs::read_dir(&self.process.root) else { return Vec::new() };
+        let pids = entries.flatten().filter_map(|entry| number(&entry));
+        let others = pids.filter(|pid| *pid != self.process.pid).take(MOST_PROCESSES);
+        let others = others.map(|pid| ProcDir::new(&self.process.root, pid));
+        let sharers = others.filter(|other| {
+            folder(other) == own.0
+                && program(other) == own.1
+                && have_same_memory(self.process.pid, other.pid)
+                    .unwrap_or_else(|| self.process.text_of("statm") == other.text_of("statm"))
+        });
+        let shown = |of: ProcDir| {
+            let stat = of.stat().ok()?;
+            Some(Child { pid: of.pid, name: Some(stat.comm), state: Some(stat.state) })
+        };
+        sharers.filter_map(shown).collect()
+    }
+
     /// The state of a thread; `None` if it has ended.
     pub fn thread(&self, tid: i32) -> Option<ThreadState> {
         let letter = self.process.task_stat(tid).ok()?.state;
@@ -354,6 +379,15 @@ impl Surroundings {
             || namespace(&self.process.path("")) == namespace(&self.process.root.join("self"));
         same.then(|| clock_gettime(clock).ok().map(Duration::from)).flatten()
     }
+}
+
+/// Whether two processes have the same memory; `None` if the kernel does not say.
+fn have_same_memory(one: i32, other: i32) -> Option<bool> {
+    // linux/kcmp.h
+    const KCMP_VM: i32 = 1;
+    // SAFETY: the kernel compares what belongs to two process ids, and is given no address (kcmp(2)).
+    let order = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_VM, 0usize, 0usize) };
+    Errno::result(order).ok().map(|order| order == 0)
 }
 
 fn number(entry: &fs::DirEntry) -> Option<i32> {

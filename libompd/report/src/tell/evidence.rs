@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use ompd_process::{Addr, TargetKind};
 use ompd_runtime::icvs::{ACTIVE_LEVELS, MAX_ACTIVE_LEVELS};
 use ompd_runtime::model::*;
-use ompd_runtime::os::{Blocked, Sharing, Signals};
+use ompd_runtime::os::{Blocked, Outsider, Sharing, Signals};
 use ompd_runtime::waits_for::{Certainty, Node, Verdict, has_detached, object, standing};
 
-use super::teller::{Teller, wait_of};
+use super::teller::{Teller, unknown_owner, wait_of};
 use crate::escape::escape;
 use crate::words;
 
@@ -61,7 +61,9 @@ impl Teller<'_> {
         }
         lines.extend(self.shared(verdict));
         if verdict.certainty == Certainty::Suspect {
+            lines.extend(self.hidden_task(verdict));
             lines.extend(self.handlers());
+            lines.extend(self.inspection.os.outsiders.iter().map(outsider));
             if let Some(by) = &self.inspection.process.held_by {
                 lines.push(format!(
                     "{} (process {}) holds the process: whether a system call has returned is not shown",
@@ -206,6 +208,17 @@ impl Teller<'_> {
         told.take(SHOWN).collect()
     }
 
+    /// That a thread of a hang is awake while it waits, and may have a task in its hands.
+    fn hidden_task(&self, verdict: &Verdict) -> Option<String> {
+        let graph = &self.inspection.waits_for.graph;
+        let yields = |lwp: i32| graph.is_waiting(lwp) && self.blocked(lwp) == Blocked::Yields;
+        let lwp = verdict.core.iter().find_map(|node| match node {
+            Node::Thread(lwp) if yields(*lwp) => Some(*lwp),
+            _ => None,
+        })?;
+        Some(format!("{} is awake in its wait: it may have a task that no record shows", self.who(lwp)))
+    }
+
     /// Which handlers of signals may end a hang.
     fn handlers(&self) -> Option<String> {
         let source = match self.inspection.kind {
@@ -325,7 +338,7 @@ impl Teller<'_> {
                     }
                     Fact::Known { value: Some(Owner::Gone(_)), .. } => "held by a thread that has ended".to_owned(),
                     Fact::Known { value: None, .. } => return None,
-                    Fact::Unknown { .. } => "its owner is not recorded".to_owned(),
+                    Fact::Unknown { why } => unknown_owner(why).to_owned(),
                 })
             }
             Node::Ordered(runtime, team) => {
@@ -417,6 +430,18 @@ impl Teller<'_> {
             parts.push(format!("{outside} in system calls without a time limit"));
         }
         (!parts.is_empty()).then(|| format!("the other threads of the process: {}", parts.join(", ")))
+    }
+}
+
+/// What else may end a hang.
+fn outsider(of: &Outsider) -> String {
+    match of {
+        Outsider::Process(pid) => format!("process {pid} has the same memory (CLONE_VM): it may let a thread continue"),
+        Outsider::Ring => "the process uses io_uring: a request may let a thread continue".to_owned(),
+        Outsider::Canceller(path) => {
+            let name = escape(path.rsplit('/').next().unwrap_or(path));
+            format!("{name} can cancel a thread in pthread_join, which may let others continue (pthread_cancel)")
+        }
     }
 }
 

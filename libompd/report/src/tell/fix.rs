@@ -10,6 +10,9 @@ use crate::{outside, words};
 /// Locks that are named in one sentence.
 const MOST_NAMED: usize = 3;
 
+const NESTED_CRITICAL: &str =
+    "Critical constructs of one name do not nest: give the inner one another name, or move it out.";
+
 /// What to do about a verdict, with the names of what it is about.
 pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let locks = teller.locks(verdict);
@@ -32,12 +35,15 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
         Situation::LockCycle if teller.has_join(verdict) => {
             format!("Release {} before the thread that needs it is joined.", lock())
         }
+        Situation::LockCycle if locks.len() == 1 && !teller.waits_for_mutex(verdict) => {
+            format!("Release {} before the wait for the thread that needs it, or acquire it after the wait.", lock())
+        }
         Situation::LockCycle => {
             let names = if locks.len() > 1 { words::and(&locks) } else { "the locks".to_owned() };
             format!("Set {names} in the same order in every thread, or use one lock for all.")
         }
         Situation::SelfDeadlock if is_critical(teller, verdict) => {
-            "Critical constructs of one name do not nest: give the inner one another name, or move it out.".to_owned()
+            NESTED_CRITICAL.to_owned()
         }
         Situation::SelfDeadlock => {
             format!("Unset {} before it is set again, or make it a nestable lock (omp_nest_lock_t).", lock())
@@ -70,7 +76,7 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
                 .to_owned()
         }
         Situation::DeviceNotDone => {
-            "See with a monitor of the device whether it computes, and with a debugger for it what.".to_owned()
+            "Use a monitor of the device to see whether it computes, and a debugger for the device to see what.".to_owned()
         }
         Situation::TaskNeverRun => {
             "Do not hold a lock or wait for a flag that only a queued task can release: use taskwait or dependences, or \
@@ -85,15 +91,28 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
              after fork, or set OMP_NUM_THREADS=1 in the child."
                 .to_owned()
         }
+        Situation::ClosedWaits | Situation::LockHeld if by_itself && is_critical(teller, verdict) => {
+            NESTED_CRITICAL.to_owned()
+        }
         Situation::ClosedWaits | Situation::LockHeld if teller.probably_holds_itself(verdict).is_some() => {
             let lock = teller.probably_holds_itself(verdict).map_or_else(lock, |(_, lock)| lock);
-            format!("If it does: unset {lock} before it is set again, or make it a nestable lock (omp_nest_lock_t).")
+            format!("If so: unset {lock} before it is set again, or make it a nestable lock (omp_nest_lock_t).")
         }
         Situation::ClosedWaits if teller.probable_cycle(verdict).is_some() => {
-            "If they do: set the locks in the same order in every thread, or use one lock for both.".to_owned()
+            "If so: set the locks in the same order in every thread, or use one lock for both.".to_owned()
+        }
+        Situation::ClosedWaits if teller.missing(verdict).is_some() => {
+            "No thread may end in a parallel region (pthread_exit), and no child of fork may go on with one.".to_owned()
+        }
+        Situation::ClosedWaits if teller.turn(verdict).is_some() => {
+            "A thread must finish its ordered region before it waits: move the wait out of the loop.".to_owned()
         }
         Situation::ClosedWaits if locks.is_empty() => {
             "One of these threads must continue by itself: see what each was to do next with `stacks`.".to_owned()
+        }
+        Situation::ClosedWaits if teller.probable_holder(verdict).is_none() && locks.len() > 1 => {
+            let names = words::and(&locks[..locks.len().min(MOST_NAMED)]);
+            format!("Set {names} in the same order in every thread, and release them on every path: see `stacks`.")
         }
         Situation::ClosedWaits if teller.barrier(verdict).is_some() => {
             let told = teller.probable_holder(verdict).map(|(_, lock, _)| lock);
@@ -103,8 +122,8 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
             format!("Release {names} before the barrier, or acquire {it} after the barrier.")
         }
         Situation::ClosedWaits if teller.probable_owner(verdict).is_some() => {
-            let lock = teller.probable_owner(verdict).map_or_else(lock, |(_, lock, _)| lock);
-            format!("If it does: release {lock} before it waits, and on every path.")
+            let (_, lock, owner) = teller.probable_owner(verdict).unwrap_or_default();
+            format!("If {} holds {lock}: release it before the wait, and on every path.", teller.whos(&[owner]))
         }
         Situation::ClosedWaits => {
             let names = words::and(&locks[..locks.len().min(MOST_NAMED)]);

@@ -67,7 +67,13 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
             "a thread waits in a loop for another thread, and its nested region has none".to_owned()
         }
         Situation::PoolLostInFork => {
-            format!("{} waits for threads that fork left behind in the parent process", team())
+            match verdict.core.iter().filter(|node| matches!(node, Node::Missing(..))).count() {
+                1 => format!(
+                    "{} waits for a thread that has ended, or that fork left behind in the parent process",
+                    team()
+                ),
+                _ => format!("{} waits for threads that fork left behind in the parent process", team()),
+            }
         }
         Situation::ClosedWaits | Situation::LockHeld if teller.probably_holds_itself(verdict).is_some() => {
             let (lwp, lock) = teller.probably_holds_itself(verdict).unwrap_or_default();
@@ -91,13 +97,18 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
             let certain = proven(verdict, "it");
             format!("{who} waits at {place} and probably holds {lock}, which {numbers} {verb} for{more}{certain}")
         }
-        Situation::ClosedWaits if teller.barrier(verdict).is_some() => not_reached(teller, verdict),
+        Situation::ClosedWaits if teller.missing(verdict).is_some() => {
+            let (waiting, missing) = teller.missing(verdict).unwrap_or_default();
+            let verb = if waiting.len() == 1 { "waits" } else { "wait" };
+            format!("{} {verb} for {missing}, which the process does not have", teller.whos(&waiting))
+        }
         Situation::ClosedWaits if teller.turn(verdict).is_some() => {
             let turn = teller.turn(verdict).unwrap_or_default();
             let others: Vec<i32> = teller.waiting(verdict).into_iter().filter(|lwp| *lwp != turn).collect();
             let verb = if others.len() == 1 { "waits for its" } else { "wait for their" };
             format!("{} {verb} turn in ordered, which {} has", teller.whos(&others), teller.numbers(&[turn]))
         }
+        Situation::ClosedWaits if teller.barrier(verdict).is_some() => not_reached(teller, verdict),
         Situation::ClosedWaits if teller.probable_owner(verdict).is_some() => {
             let (waiters, lock, owner) = teller.probable_owner(verdict).unwrap_or_default();
             let verb = if waiters.len() == 1 { "waits" } else { "wait" };
@@ -123,7 +134,7 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
                 None if probable.len() == 1 => {
                     format!("{waiting} {verb} for {lock}, probably held by {}", teller.whos(&probable))
                 }
-                None => format!("{waiting} {verb} for {lock}; its owner is not recorded"),
+                None => format!("{waiting} {verb} for {lock}; {}", teller.unknown_owner(verdict)),
             }
         }
         Situation::OrderedTurn => {
@@ -194,6 +205,7 @@ fn causes(teller: &Teller<'_>, verdict: &Verdict) -> Vec<i32> {
             let (holder, _, waiters) = teller.probable_holder(verdict).unwrap_or_default();
             [vec![holder], waiters].concat()
         }
+        Situation::ClosedWaits if teller.turn(verdict).is_some() => teller.turn(verdict).into_iter().collect(),
         Situation::MissingMember | Situation::BarrierNotReached | Situation::ClosedWaits if !absent.is_empty() => {
             absent
         }
@@ -204,7 +216,6 @@ fn causes(teller: &Teller<'_>, verdict: &Verdict) -> Vec<i32> {
         Situation::NestedExhausted => {
             threads(verdict).into_iter().filter(|lwp| teller.blocked(*lwp) == Blocked::Yields).collect()
         }
-        Situation::ClosedWaits if teller.turn(verdict).is_some() => teller.turn(verdict).into_iter().collect(),
         Situation::ClosedWaits => match teller.probable_owner(verdict) {
             Some((_, _, owner)) => vec![owner],
             None => waiting(teller, verdict),
@@ -244,10 +255,10 @@ fn threads(verdict: &Verdict) -> Vec<i32> {
 fn cycle(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let graph = &teller.inspection.waits_for.graph;
     let mut parts: Vec<String> = Vec::new();
-    let mut joins = false;
+    let mut all_for_locks = true;
     for lwp in threads(verdict) {
         if let Some(joined) = teller.joins(lwp) {
-            joins = true;
+            all_for_locks = false;
             parts.push(format!("{} waits for the end of {}", teller.whos(&[lwp]), teller.whos(&[joined])));
             continue;
         }
@@ -258,12 +269,18 @@ fn cycle(teller: &Teller<'_>, verdict: &Verdict) -> String {
         };
         if let Some(lock) = lock {
             parts.push(format!("{} waits for {lock}", teller.whos(&[lwp])));
+        } else if let Some(wait) = wait_of(teller.inspection, lwp) {
+            all_for_locks = false;
+            let what = words::waiting(&Wait { location: None, ..wait.clone() });
+            parts.push(format!("{} {what}", teller.whos(&[lwp])));
         }
     }
+    let count = words::count(parts.len(), "thread");
     match parts.as_slice() {
-        [one, two] if joins => format!("{one}, and {two}: they wait for each other"),
-        [one, two] => format!("{one}, and {two}; each holds the lock that the other waits for"),
-        _ => format!("{} each hold a lock that the next one waits for", words::count(parts.len(), "thread")),
+        [one, two] if all_for_locks => format!("{one}, and {two}; each holds the lock that the other waits for"),
+        [one, two] => format!("{one}, and {two}: they wait for each other"),
+        _ if all_for_locks => format!("{count} each hold a lock that the next one waits for"),
+        _ => format!("{count} wait for each other"),
     }
 }
 

@@ -4,6 +4,8 @@ mod evidence;
 mod fix;
 mod headline;
 mod teller;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 

@@ -212,6 +212,12 @@ impl Teller<'_> {
         verdict.core.iter().any(|node| matches!(node, Node::Thread(lwp) if self.joins(*lwp).is_some()))
     }
 
+    /// True if a thread of the verdict waits for a mutex of the C library.
+    pub(super) fn waits_for_mutex(&self, verdict: &Verdict) -> bool {
+        let waits = |lwp: i32| matches!(self.blocked(lwp), Blocked::Mutex(..));
+        verdict.core.iter().any(|node| matches!(node, Node::Thread(lwp) if waits(*lwp)))
+    }
+
     /// True if a thread of the verdict waits for an interpreter's lock.
     pub(super) fn has_interpreter_lock(&self, verdict: &Verdict) -> bool {
         let waits = |lwp: i32| matches!(self.blocked(lwp), Blocked::Interpreter(_));
@@ -328,6 +334,18 @@ impl Teller<'_> {
         })
     }
 
+    /// The threads (LWP) of a verdict that wait for members which are not among the threads of the process, and these members.
+    pub(super) fn missing(&self, verdict: &Verdict) -> Option<(Vec<i32>, String)> {
+        let numbers =
+            verdict.core.iter().filter_map(|node| if let Node::Missing(.., at) = node { Some(*at) } else { None });
+        let mut numbers: Vec<u32> = numbers.collect();
+        numbers.sort_unstable();
+        let waiting = self.waiting(verdict);
+        let plural = if numbers.len() == 1 { "" } else { "s" };
+        (!numbers.is_empty() && !waiting.is_empty())
+            .then(|| (waiting, format!("thread{plural} {} of the team", words::ranges(&numbers))))
+    }
+
     /// Who holds the lock of a verdict, and since where, if that is recorded.
     pub(super) fn held_by(&self, verdict: &Verdict) -> Option<String> {
         verdict.core.iter().find_map(|node| {
@@ -336,13 +354,22 @@ impl Teller<'_> {
         })
     }
 
+    /// That the owner of the lock of a verdict is unknown.
+    pub(super) fn unknown_owner(&self, verdict: &Verdict) -> &'static str {
+        let why = verdict.core.iter().find_map(|node| match node {
+            Node::Lock(runtime, id) => self.inspection.runtimes[*runtime].lock(*id)?.owner.why(),
+            _ => None,
+        });
+        why.map_or("its owner is not recorded", unknown_owner)
+    }
+
     /// Threads that probably hold a lock whose owner is not recorded, with the reason: an inference.
     fn probable(&self, node: Node) -> Option<Probable> {
         let Node::Lock(runtime, id) = node else { return None };
         let snapshot = &self.inspection.runtimes[runtime];
         let lock = snapshot.lock(id).filter(|lock| lock.owner.value().is_none() && lock.held.get() != Some(false))?;
         let mut set: Vec<&LockCall> = self.inspection.lock_calls.iter().collect();
-        set.retain(|call| !call.waits && call.variable == lock.variable.unwrap_or(lock.object));
+        set.retain(|call| !call.waits && call.variable == Some(lock.variable.unwrap_or(lock.object)));
         // A thread in another branch of the same function can have set it only before.
         if set.iter().any(|call| call.leads) {
             set.retain(|call| call.leads);
@@ -355,6 +382,10 @@ impl Teller<'_> {
             let line = by_code[0].1.clone();
             return Some(Probable { lwps: by_code.into_iter().map(|(lwp, _)| lwp).collect(), line });
         }
+        // None of the tasks that are known has set it.
+        if lock.owner.why() == Some(&Common::OwnerNotFound.into()) {
+            return None;
+        }
         // One member is left that can have set it.
         let waits = |thread: &&Thread| {
             thread.wait.value().is_some_and(|wait| wait.as_ref().is_some_and(|w| w.lock == Some(id)))
@@ -364,7 +395,10 @@ impl Teller<'_> {
         let waiting: HashSet<i32> = snapshot.threads.iter().filter(waits).filter_map(|thread| thread.lwp).collect();
         let others: Vec<i32> = members.into_iter().filter(|lwp| !waiting.contains(lwp)).collect();
         let is_known = |lwp: &i32| snapshot.thread_by_lwp(*lwp).is_some_and(|thread| thread.wait.value().is_some());
-        (others.len() == 1 && others.iter().all(is_known)).then_some(Probable { lwps: others, line: None })
+        // Threads of other teams, and those outside OpenMP, can have set it as well, if code on their stacks sets any.
+        let sets = |call: &LockCall| !call.waits && !others.contains(&call.lwp) && !waiting.contains(&call.lwp);
+        let is_only_one = others.len() == 1 && !self.inspection.lock_calls.iter().any(sets);
+        (is_only_one && others.iter().all(is_known)).then_some(Probable { lwps: others, line: None })
     }
 
     /// The threads (LWP) that probably hold a lock of a verdict.
@@ -523,4 +557,12 @@ impl Teller<'_> {
 pub(super) fn wait_of(inspection: &Inspection, lwp: i32) -> Option<&Wait> {
     let waits = inspection.runtimes.iter().filter_map(|r| r.thread_by_lwp(lwp)?.wait.value()?.as_ref());
     waits.into_iter().find(|w| w.kind != WaitKind::Pool)
+}
+
+/// That the owner of a lock is unknown. Some runtimes record who has set a lock, which may not say who has it.
+pub(super) fn unknown_owner(why: &Reason) -> &'static str {
+    match [Common::OwnerNotFound, Common::UntiedTaskMayHaveIt].iter().any(|of| *why == (*of).into()) {
+        true => "its owner is unknown",
+        false => "its owner is not recorded",
+    }
 }

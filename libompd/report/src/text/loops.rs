@@ -103,8 +103,12 @@ pub fn progress(of: &Loop) -> String {
             format!("{all} iterations, shared out beforehand")
         }
         (None, _) => match (of.next.get(), of.end.get(), of.step.get()) {
-            (Some(next), Some(end), Some(step)) if (step > 0 && next >= end) || (step < 0 && next <= end) => {
+            (Some(_), Some(end), Some(step)) if of.left() == Some(0) => {
                 format!("all handed out (up to {end}, step {step})")
+            }
+            // The signed reading would be past the end.
+            (Some(next), Some(end), Some(step)) if (step > 0) == (next >= end) => {
+                format!("next {}, up to {}, step {step}", next as u64, end as u64)
             }
             (Some(next), Some(end), Some(step)) => format!("next {next}, up to {end}, step {step}"),
             _ => "?".to_owned(),
@@ -115,9 +119,9 @@ pub fn progress(of: &Loop) -> String {
 #[cfg(test)]
 mod tests {
     use ompd_runtime::Origin;
+    use ompd_runtime::model::{Common, TeamId};
 
     use super::*;
-    use crate::samples;
 
     fn known<T>(value: T) -> Fact<T> {
         Fact::known(value, Origin::Dwarf)
@@ -133,7 +137,7 @@ mod tests {
             schedule: known(schedule),
             iterations: iterations.map_or_else(unknown, known),
             handed_out: handed_out.map_or_else(unknown, known),
-            ..samples::unknown_loop()
+            ..Loop::unknown(TeamId(0), Common::NotRecordedByRuntime)
         };
         let of = |out, all| progress(&counts(out, all, LoopSchedule::Dynamic));
         assert_eq!(of(Some(52), Some(150)), "52 of 150 handed out (34%)");
@@ -152,6 +156,8 @@ mod tests {
         assert_eq!(by_variable(10, 10, 0), "next 10, up to 10, step 0", "a torn read");
         assert_eq!(by_variable(11, 10, -2), "next 11, up to 10, step -2");
         assert_eq!(by_variable(10, 10, -2), "all handed out (up to 10, step -2)");
+        // An unsigned variable that passes the middle of its range.
+        assert_eq!(by_variable(9, i64::MIN, 1), "next 9, up to 9223372036854775808, step 1");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use ompt_record::event::Event;
 use test_programs::{ChangedTarget, FakeTarget, thread_at};
 
 use super::*;
-use crate::handmade::{Process, WHY, fact};
 use crate::model::{Fact, TaskKind, TaskState};
+use crate::samples::{Process, WHY, fact};
 
 /// The word that tells where the block is, and the block.
 const WORD: u64 = 0x800;

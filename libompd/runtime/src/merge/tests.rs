@@ -5,8 +5,8 @@ use ompt_record::event::Event;
 
 use super::*;
 use crate::evidence::{Fork, Naming, TaskOnStack};
-use crate::handmade::{FUTEX, Process, WHY, fact, locked, wait};
 use crate::os::Blocked;
+use crate::samples::{FUTEX, Process, WHY, fact, locked, wait};
 
 mod names;
 mod waits;

@@ -93,6 +93,54 @@ pub struct Loop {
     pub doacross: Fact<Option<Doacross>>,
 }
 
+impl Loop {
+    /// A worksharing region of `team` of which nothing else is known, and no member.
+    pub fn unknown(team: TeamId, why: impl Into<Reason>) -> Loop {
+        let why = &why.into();
+        Loop {
+            team,
+            kind: Fact::unknown(why),
+            schedule: Fact::unknown(why),
+            chunk: Fact::unknown(why),
+            iterations: Fact::unknown(why),
+            handed_out: Fact::unknown(why),
+            next: Fact::unknown(why),
+            end: Fact::unknown(why),
+            step: Fact::unknown(why),
+            completed: Fact::unknown(why),
+            members: Vec::new(),
+            shares: Vec::new(),
+            ordered_turn: Fact::unknown(why),
+            doacross: Fact::unknown(why),
+        }
+    }
+}
+
+impl Loop {
+    /// Iterations that are not handed out yet, by the loop variable.
+    pub fn left(&self) -> Option<u64> {
+        let (next, end, step) = (self.next.get()?, self.end.get()?, self.step.get()?);
+        left(next, end, step, self.chunk.get().unwrap_or(1).saturating_mul(step.unsigned_abs()))
+    }
+}
+
+/// Members of which each may have gone one chunk past the end of a loop (`gomp_iter_dynamic_next`, `gomp_iter_ull_dynamic_next`).
+const MOST_MEMBERS: u64 = 1 << 20;
+/// No loop has gone further than that past its end: libgomp counts so only where it does not pass the end of the type.
+const FURTHEST_PAST: u64 = 1 << 62;
+
+/// Iterations from `next` to `end`, of a loop in which a chunk moves the variable by `moves`. Whether the variable is signed is
+/// unknown, so only distances modulo 2^64 count. `None` if the step is 0, or if a signed loop would be past its end and an unsigned
+/// one at its beginning.
+pub(crate) fn left(next: i64, end: i64, step: i64, moves: u64) -> Option<u64> {
+    let distance = (if step > 0 { end.wrapping_sub(next) } else { next.wrapping_sub(end) }) as u64;
+    let past = distance.wrapping_neg();
+    let is_past = past <= moves.max(1).saturating_mul(MOST_MEMBERS).min(FURTHEST_PAST);
+    let is_open = is_past && past > 0 && (next < 0) != (end < 0);
+    // The last step may lead beyond the end.
+    (step != 0 && !is_open).then(|| if is_past { 0 } else { distance.div_ceil(step.unsigned_abs()) })
+}
+
 /// How far a doacross loop is: a loop nest with `ordered(n)`. Its iterations wait for earlier ones by `ordered
 /// depend(sink)` until those are posted. An iteration is posted once it has passed its `ordered depend(source)`. From
 /// OpenMP 5.2 on, `doacross` takes the place of `depend`.
@@ -133,4 +181,26 @@ pub struct Posted {
     pub member: u32,
     /// The iteration; `None`: nothing yet.
     pub last: Option<Vec<u64>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iterations_left_are_counted_whatever_the_type_of_the_loop_variable() {
+        assert_eq!(left(-91, 100, 1, 1), Some(191));
+        assert_eq!((left(100, -91, -1, 1), left(7, 10, 2, 2)), (Some(191), Some(2)));
+        // Each of four members has found the end, and gone a chunk past it.
+        assert_eq!(
+            (left(100, 100, 1, 1), left(140, 100, 1, 10), left(-140, -100, -1, 10)),
+            (Some(0), Some(0), Some(0))
+        );
+        // `unsigned long long`, through the middle of its range, and further than a signed number reaches.
+        assert_eq!(left(i64::MAX - 246, i64::MIN + 256, 1, 1), Some(503));
+        assert_eq!(left(9, -(1 << 62), 1, 1), Some((3 << 62) - 9));
+        assert_eq!((left(0, 0, 0, 1), left(0, 5, 0, 1)), (None, None));
+        // Signed and past -1, or unsigned and on the way to the largest number.
+        assert_eq!((left(0, -1, 1, 1), left(-1, 0, -1, 1)), (None, None));
+    }
 }

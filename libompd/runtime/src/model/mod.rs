@@ -11,7 +11,7 @@ use ompd_process::Addr;
 
 mod icvs;
 mod instance;
-mod loops;
+pub(crate) mod loops;
 mod reason;
 mod state;
 mod tasks;
@@ -245,6 +245,9 @@ pub struct Recorded {
     pub more_tasks: Vec<MoreTasks>,
     /// A thread in `taskwait` executes children of its task, and of other tasks only such with a priority.
     pub taskwait_runs_children_only: bool,
+    /// A member of a team may end the barriers that others wait at, without reaching them (`cancel parallel`). It may as well if
+    /// that is unknown.
+    pub barriers_may_be_cancelled: bool,
     /// Task groups that the tasks are in.
     pub taskgroups: Vec<Taskgroup>,
     /// Worksharing regions that members of teams are in, as far as the runtime records them.

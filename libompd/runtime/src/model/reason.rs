@@ -100,6 +100,8 @@ reasons! {
         OutsideStruct { slot: &'static str }: "outside-struct", "{slot} does not fit into its struct";
         DirectionOfLoop: "direction-of-loop", "it goes downwards with a step upwards";
         LevelUnknown: "level-unknown", "the level of nesting is not known";
+        OwnerNotFound: "owner-not-found", "the task that has set it was not found: it has ended, or could not be read";
+        UntiedTaskMayHaveIt: "untied-task-may-have-it", "the thread that set it is recorded; an untied task may have it, and be on another thread now";
         OwnShares: "own-shares", "each member computes its own share";
         TooManyEntries: "too-many-entries", "too many entries in all queues together; the rest is not read";
         ListTooLong { items: u64 }: "list-too-long", "the list has {items} items, which is not believed";

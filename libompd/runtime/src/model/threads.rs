@@ -187,9 +187,9 @@ pub struct OmptState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handmade::{Process, WHY, fact, wait};
     use crate::model::{RuntimeSnapshot, WaitKind};
     use crate::os::Blocked;
+    use crate::samples::{Process, WHY, fact, wait};
 
     /// The state of the only member of a team.
     fn state(change: impl Fn(&mut RuntimeSnapshot)) -> Fact<State> {

@@ -4,8 +4,9 @@ use ompd_process::{Arch, TargetKind};
 use test_programs::{ChangedTarget, FakeTarget, thread_at};
 
 use super::*;
-use crate::handmade::{FUTEX, Process, fact, locked, wait, with_symbols};
+use crate::handmade::with_symbols;
 use crate::model::{Wait, WaitKind};
+use crate::samples::{FUTEX, Process, fact, locked, wait};
 
 /// On some machines a thread that is about to make a call looks as one does that is in it.
 #[test]
@@ -13,7 +14,7 @@ fn a_call_that_may_not_have_begun_proves_nothing() {
     let target = FakeTarget::new(TargetKind::Core, Arch::AARCH64);
     let of = |name: &str, begun| {
         let number = target.arch().machine.call_number(name).expect("a number");
-        blocked(&target, &HashMap::new(), 1, Syscall { number, args: [0; 6], begun })
+        blocked(&target, &BTreeMap::new(), 1, Syscall { number, args: [0; 6], begun })
     };
     for name in ["write", "read", "wait4", "ppoll"] {
         assert_eq!((of(name, true), of(name, false)), (Blocked::Outside(name), Blocked::No));
@@ -45,7 +46,7 @@ fn handlers_that_may_let_threads_go_on() {
 fn in_call(name: &str, args: [u64; 6]) -> Blocked {
     let target = FakeTarget::new(TargetKind::Core, Arch::X86_64);
     let number = target.arch().machine.call_number(name).expect("a number");
-    blocked(&target, &HashMap::new(), 1, Syscall { number, args, begun: true })
+    blocked(&target, &BTreeMap::new(), 1, Syscall { number, args, begun: true })
 }
 
 #[test]
@@ -106,12 +107,12 @@ fn only_calls_without_a_time_limit_wait_for_something_from_outside() {
     }
     let unknown = Syscall { number: 0xffff, args: [0; 6], begun: true };
     let target = FakeTarget::new(TargetKind::Core, Arch::X86_64);
-    assert_eq!(blocked(&target, &HashMap::new(), 1, unknown), Blocked::No);
+    assert_eq!(blocked(&target, &BTreeMap::new(), 1, unknown), Blocked::No);
 }
 
 /// Where the word lies on which threads sleep, and what it has.
 const WORD: u64 = 0x1000;
-const VALUE: u32 = 2;
+const VALUE: u32 = 5;
 
 /// A process whose threads 1 and 2 are in these futex calls.
 fn sleepers(arch: Arch, calls: [[u64; 6]; 2]) -> FakeTarget {
@@ -152,7 +153,13 @@ fn thread_sleeps_on_a_private_word_that_still_has_its_value() {
     assert_eq!(with(2, (7 << 32) | u64::from(VALUE)), Blocked::Futex(Addr(WORD)), "32 bits count");
     assert_eq!(with(3, 0x7fff_0000), Blocked::No, "it ends by itself");
     assert_eq!(with(0, 0x9000), Blocked::No, "the word cannot be read");
-    assert_eq!(with(1, 0), Blocked::No, "another process may wake it");
+    assert_eq!(with(1, 0), Blocked::Futex(Addr(WORD)), "no other process has the memory");
+    for shared in [Some(true), None] {
+        let args = [WORD, 0, VALUE.into(), 0, 0, 0];
+        let target = sleepers(Arch::X86_64, [args, [0; 6]]);
+        let target = ChangedTarget::new(&target).with_shared(Addr(WORD), shared);
+        assert_eq!(read(&target).threads[0].blocked, Blocked::No, "another process may wake it: {shared:?}");
+    }
 }
 
 #[test]
@@ -165,7 +172,7 @@ fn a_word_with_the_id_of_a_thread_behind_its_pointer_is_waited_for_until_that_th
         }
         read(&target).threads[0].blocked
     };
-    let joined = Blocked::Join(VALUE as i32);
+    let joined = Blocked::Join(2);
     // struct pthread begins at the pointer, or ends there.
     for (arch, near, far, other_side) in [
         (Arch::X86_64, WORD - 8, WORD - PTHREAD_BYTES, WORD + 8),
@@ -174,16 +181,13 @@ fn a_word_with_the_id_of_a_thread_behind_its_pointer_is_waited_for_until_that_th
         assert_eq!(joins(arch, near, FUTEX_WAIT, 2), joined);
         assert_eq!(joins(arch, near, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 2), joined);
         for elsewhere in [far, WORD, other_side] {
-            assert_eq!(joins(arch, elsewhere, FUTEX_WAIT, 2), Blocked::No, "{elsewhere:x}");
+            assert_eq!(joins(arch, elsewhere, FUTEX_WAIT, 2), Blocked::Futex(Addr(WORD)), "{elsewhere:x}");
         }
-        assert_eq!(joins(arch, near, FUTEX_WAIT, 1), Blocked::No, "it is no thread's");
+        assert_eq!(joins(arch, near, FUTEX_WAIT, 1), Blocked::Futex(Addr(WORD)), "it is no other thread's");
         assert_eq!(joins(arch, near, FUTEX_WAIT | FUTEX_PRIVATE, 2), Blocked::Futex(Addr(WORD)));
     }
-    // The thread itself has that id.
-    let args = [WORD, FUTEX_WAIT, VALUE.into(), 0, 0, 0];
-    let mut target = sleepers(Arch::X86_64, [[0; 6], args]);
-    target.threads.iter_mut().for_each(|thread| thread.pointer = Some(Addr(WORD - 8)));
-    assert_eq!(read(&target).threads[1].blocked, Blocked::No);
+    // In a PID namespace the word holds another id than the kernel shows outside.
+    assert_eq!(joins(Arch::X86_64, WORD - 8, FUTEX_WAIT, 2), Blocked::Join(2));
 }
 
 #[test]

@@ -516,7 +516,11 @@ impl<'a> Builder<'a> {
             // It may be a thread on its way into the region, as long as there is one.
             Node::Missing(..) => (Mode::Any, vec![Node::Anyone]),
             Node::GoneOwner(..) => (Mode::Any, Vec::new()),
-            Node::Barrier(runtime, team) => self.missing(runtime, team, &[WaitKind::Barrier]),
+            // One member that cancels the region ends it for all.
+            Node::Barrier(runtime, team) => match self.missing(runtime, team, &[WaitKind::Barrier]) {
+                (Mode::All, missing) if self.snapshots[runtime].barriers_may_be_cancelled => (Mode::Any, missing),
+                other => other,
+            },
             Node::RegionEnd(runtime, team) => self.missing(runtime, team, &[WaitKind::RegionEnd]),
             Node::RegionStart(runtime, team) => self.let_in(runtime, team),
             Node::TeamTasks(runtime, id) => match self.snapshots[runtime].team(id) {

@@ -24,7 +24,7 @@ pub use situation::{Situation, has_detached};
 pub use standing::{Standing, member, standing};
 
 use crate::model::RuntimeSnapshot;
-use crate::os::{Blocked, OsState, OsThread};
+use crate::os::{Blocked, OsState, OsThread, Outsider};
 
 /// How certain a verdict is: the most certain is the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,8 +110,7 @@ pub fn may_be_stuck(snapshots: &[RuntimeSnapshot], os: &OsState) -> bool {
 
 fn verdicts(graph: &Graph, snapshots: &[RuntimeSnapshot], os: &OsState, frozen: bool) -> Vec<Verdict> {
     // Whatever waits for what, the handler of a signal may end it.
-    let proven = !frozen && !os.signals.may_arrive();
-    let certainty = if proven { Certainty::Deadlock } else { Certainty::Suspect };
+    let is_proven = !frozen && !os.signals.may_arrive();
     let inner = graph.inner();
     let stuck = graph.stuck();
     let is_waiting = |node: NodeIndex| matches!(inner[node], Node::Thread(lwp) if graph.is_waiting(lwp));
@@ -155,9 +154,20 @@ fn verdicts(graph: &Graph, snapshots: &[RuntimeSnapshot], os: &OsState, frozen: 
         };
         let rests_on_calls = frozen && os.threads.iter().any(in_call);
         let situation = situation::of(graph, &nodes, snapshots, &os.threads, rests_on_calls);
+        let may_end = os.outsiders.iter().any(|outsider| match outsider {
+            Outsider::Process(_) | Outsider::Ring => true,
+            Outsider::Canceller(_) => joins(&nodes, os),
+        });
+        let certainty = if is_proven && !may_end { Certainty::Deadlock } else { Certainty::Suspect };
         found.push(Verdict { certainty, rests_on_calls, situation, core: nodes, held_up });
     }
     found
+}
+
+/// True if a thread of a hang waits for the end of another one.
+pub(crate) fn joins(core: &[Node], os: &OsState) -> bool {
+    let joins = |lwp: i32| os.threads.iter().any(|os| os.lwp == lwp && matches!(os.blocked, Blocked::Join(_)));
+    core.iter().any(|node| matches!(node, Node::Thread(lwp) if joins(*lwp)))
 }
 
 /// True for what waits for one of `members` with at most one thing in between.

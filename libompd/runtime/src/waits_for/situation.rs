@@ -129,10 +129,14 @@ pub(super) fn of(
     }
 }
 
-/// Threads of a pool are known to have been left behind by a fork.
+/// The process does not have the threads of a pool, one at most apart: `fork` copies only the thread that calls it.
 fn lost_threads(snapshot: &RuntimeSnapshot, os: &[OsThread]) -> bool {
     let exists = |lwp: &i32| os.iter().any(|os| os.lwp == *lwp);
-    snapshot.pools.iter().any(|pool| pool.threads.iter().any(|lwp| !lwp.as_ref().is_some_and(exists)))
+    let is_lost = |pool: &Pool| {
+        let existing = pool.threads.iter().flatten().filter(|lwp| exists(lwp)).count();
+        existing <= 1 && existing < pool.threads.len()
+    };
+    snapshot.pools.iter().any(is_lost)
 }
 
 /// True if something waits for tasks whose bodies are over, and whose events have not been fulfilled. Such tasks are

@@ -4,9 +4,9 @@ use ompd_layout::Origin;
 use ompd_process::Addr;
 
 use super::*;
-use crate::handmade::{FUTEX, Process, WHY, by_stack, fact, locked, spins, wait};
 use crate::model::*;
 use crate::os::{Blocked, Sharing, Signals};
+use crate::samples::{FUTEX, Process, WHY, by_stack, fact, locked, spins, wait};
 
 mod delays;
 mod several;

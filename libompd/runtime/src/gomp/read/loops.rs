@@ -19,6 +19,7 @@ use super::threads::GompThread;
 use super::{Context, Notes};
 use crate::bind::StructData;
 use crate::gomp::reason::Own;
+use crate::model::loops;
 use crate::model::*;
 
 /// `enum gomp_schedule_type`: as `omp_sched_t`, the sign bit for `monotonic`.
@@ -78,7 +79,7 @@ pub(super) fn read(
         .filter_map(|t| Some((t.lwp?, t.wait.value()?.as_ref()?.kind == WaitKind::Ordered)))
         .collect();
     let mut loops = Vec::new();
-    let nothing_cancelled = context.gomp.cancel.is_some_and(|(at, _)| matches!(context.target.read_uint(at, 1), Ok(0)));
+    let nothing_cancelled = !context.may_be_cancelled();
     for ((team, share), (inside, perhaps)) in shares {
         if inside.is_empty() && !nothing_cancelled {
             continue;
@@ -181,31 +182,23 @@ impl Context<'_> {
         }))
     }
 
-    /// Where the loop is. Signed and unsigned loops have the same record, and mostly nothing shows which it is. The
-    /// field `mode` is set for every unsigned loop, but for signed ones only with `dynamic` (`gomp_loop_init`,
-    /// `gomp_loop_ull_init`).
+    /// Where the loop is. Signed and unsigned loops have the same record. The field `mode` is set for every unsigned loop, but for
+    /// signed ones only with `dynamic` (`gomp_loop_init`, `gomp_loop_ull_init`).
     fn extent(&self, view: &StructData, schedule: LoopSchedule) -> Result<Extent, Reason> {
         let s = &self.gomp.structs.work_share;
         let (next, end, step) = (view.int(&s.next)?, view.int(&s.end)?, view.int(&s.incr)?);
-        let down = match schedule {
+        let is_unsigned_down = match schedule {
             LoopSchedule::Dynamic => Some(view.uint(&s.mode)? & UNSIGNED_DOWN != 0),
             _ => None,
         };
-        if down == Some(true) && step > 0 {
+        if is_unsigned_down == Some(true) && step > 0 {
             return Err(Reason::from(Common::DirectionOfLoop));
         }
-        let left = |up: bool, signed: bool| match (up, signed) {
-            (true, true) => next < end,
-            (true, false) => (next as u64) < end as u64,
-            (false, true) => next > end,
-            (false, false) => next as u64 > end as u64,
-        };
-        let exhausted = match (down, step > 0) {
-            (Some(true), _) => Some(!left(false, false)),
-            (_, up) if (next < 0) == (end < 0) => Some(!left(up, true)),
-            // A signed loop that goes downwards: of an unsigned one the flag would tell.
-            (Some(false), false) => Some(!left(false, true)),
-            _ => None,
+        let moves = view.int(&s.chunk_size)?.unsigned_abs();
+        let exhausted = match is_unsigned_down {
+            Some(true) => Some(next as u64 <= end as u64),
+            Some(false) if step < 0 => Some(next <= end),
+            _ => loops::left(next, end, step, moves).map(|left| left == 0),
         };
         Ok(Extent { next, end, step, exhausted })
     }

@@ -99,6 +99,8 @@ pub(super) fn snapshot(gomp: &Gomp, target: &dyn Target) -> (RawSnapshot, SelfCh
         on_host,
         more_tasks,
         taskwait_runs_children_only: true,
+        // `GOMP_cancel` lets those go who sleep in `gomp_team_barrier_wait_cancel_end`.
+        barriers_may_be_cancelled: context.may_be_cancelled(),
         taskgroups,
         loops,
         leagues: leagues(&context, &threads, &raw_threads),

@@ -68,7 +68,7 @@ impl Made {
             build_id: None,
             file: Err(Vec::new()),
         };
-        let info = crate::handmade::Process::new().snapshot.instance;
+        let info = crate::samples::Process::new().snapshot.instance;
         let own_code = OwnCode::of(&module, origins().names, &origins().profiles.vocabulary);
         let gomp = Gomp::bind(&module, &layout, info, own_code);
         let mut heap = Heap::new();

@@ -104,6 +104,11 @@ impl Context<'_> {
         Ok(self.gomp.owner(self.target, link.back(1)))
     }
 
+    /// False if cancellation is known to be disabled (`cancel-var`).
+    pub(super) fn may_be_cancelled(&self) -> bool {
+        !self.gomp.cancel.is_some_and(|(at, _)| matches!(self.target.read_uint(at, 1), Ok(0)))
+    }
+
     pub(super) fn barrier_of(&self, team: &GompTeam) -> Fact<Barrier> {
         let s = &self.gomp.structs.team;
         let read = || {

@@ -149,22 +149,13 @@ impl Context<'_> {
     /// work.
     pub(super) fn plain_doacross(&self, team: TeamId, nest: &Nest, doacross: Doacross, through: u32) -> Loop {
         let slot = &self.kmp.structs.disp.doacross_info;
-        let why = &Reason::from(Own::NoStaticRecord);
         Loop {
-            team,
             kind: slot.fact(Ok(LoopKind::Loop)),
-            schedule: Fact::unknown(why),
-            chunk: Fact::unknown(why),
-            iterations: Fact::unknown(why),
-            handed_out: Fact::unknown(why),
-            next: Fact::unknown(why),
-            end: Fact::unknown(why),
-            step: Fact::unknown(why),
             completed: slot.fact(Ok(through)),
             members: nest.members.clone(),
-            shares: Vec::new(),
             ordered_turn: slot.fact(Ok(None)),
             doacross: slot.fact(Ok(Some(doacross))),
+            ..Loop::unknown(team, Own::NoStaticRecord)
         }
     }
 }

@@ -339,7 +339,6 @@ impl LockReader<'_> {
             let origin = s.queuing.head_id.origin().unwrap_or(Origin::Profile);
             let wait = Wait {
                 name: name.clone(),
-                location: location.clone(),
                 lock: waiter.lwp.map(|_| id),
                 over: s.info.spin_here.fact(Ok(false)),
                 ..Wait::new(kind, addr, origin)

@@ -185,23 +185,18 @@ impl LoopReader<'_> {
         }
         let numbers: Vec<u32> = members.iter().map(|part| part.member).collect();
         let of_sections = |why: &Reason| Loop {
-            team,
             kind: match self.may_be_cancelled {
                 true => Fact::unknown(Own::MayBeCancelled),
                 false => s.disp.pr_current.fact(Ok(LoopKind::Sections)),
             },
             schedule: s.disp.pr_current.fact(Ok(LoopSchedule::Dynamic)),
             chunk: s.disp.pr_current.fact(Ok(1)),
-            iterations: Fact::unknown(why),
-            handed_out: Fact::unknown(why),
-            next: Fact::unknown(why),
-            end: Fact::unknown(why),
             step: s.disp.pr_current.fact(Ok(1)),
             completed: h.num_done32.fact(common.count(&h.num_done32)),
             members: numbers.clone(),
-            shares: Vec::new(),
             ordered_turn: s.disp.pr_current.fact(Ok(None)),
             doacross: s.disp.pr_current.fact(Ok(None)),
+            ..Loop::unknown(team, why)
         };
         // `__kmpc_sections_init`
         let Some(first) = members.iter().find_map(|part| part.private.as_ref()) else {

@@ -127,6 +127,8 @@ pub(super) fn snapshot(kmp: &Kmp, target: &dyn Target) -> (RawSnapshot, SelfChec
         on_host: Vec::new(),
         more_tasks,
         taskwait_runs_children_only: false,
+        // `__kmpc_cancel_barrier` waits for all members, whatever was cancelled.
+        barriers_may_be_cancelled: false,
         taskgroups,
         loops,
         leagues,

@@ -212,7 +212,11 @@ impl Teams {
                 s.serialized.fact(Ok(self.region_ids.get(&outer).copied()))
             };
             let serialized = context.serialized(&view).map(|n| n > 0);
-            let location = if outermost { context.line_in(&view, &s.ident) } else { Fact::unknown(Own::OnePosition) };
+            // `__kmp_fork_call` sets it for each region that it serializes there, also for those that have ended since.
+            let location = match serialized {
+                Ok(false) => context.line_in(&view, &s.ident),
+                _ => Fact::unknown(Own::OnePosition),
+            };
             teams.push(RawTeam {
                 // Of regions inside it that it stands for as well the runtime keeps it elsewhere.
                 tool_data: match context.serialized(&view) {

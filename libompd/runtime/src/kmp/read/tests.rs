@@ -59,7 +59,7 @@ impl Made {
             file: Err(Vec::new()),
         };
         let kmp = Kmp {
-            info: crate::handmade::Process::new().snapshot.instance,
+            info: crate::samples::Process::new().snapshot.instance,
             base: module.base(),
             own_code: OwnCode::of(&module, origins().names, &origins().profiles.vocabulary),
             bias: 0,

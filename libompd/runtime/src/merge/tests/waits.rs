@@ -3,7 +3,7 @@
 use super::*;
 use crate::entry::Role;
 use crate::evidence::{RuntimeCall, TaskCall};
-use crate::handmade::spins;
+use crate::samples::spins;
 use Construct::{EndOfFor, EndOfSections, EndOfWorksharing};
 
 /// A call of the body of a region, on line 7.
@@ -264,7 +264,7 @@ fn a_barrier_is_not_over_while_a_member_is_known_to_be_elsewhere() {
     let lock = wait(WaitKind::Lock, TeamId(0)).expect("a wait");
     assert!(!of(1, fact(Some(Wait { over: Fact::unknown(WHY), ..lock.clone() }))));
     assert!(!of(1, fact(Some(Wait { over: fact(true), ..lock.clone() }))));
-    assert!(!of(1, fact(crate::handmade::by_stack(Some(lock)))));
+    assert!(!of(1, fact(crate::samples::by_stack(Some(lock)))));
     // A member that is no thread of the process, and one of which nothing was read.
     assert!(!is_not_over(&barrier, 1, |p| p.snapshot.teams[0].members[1] = None));
     assert!(!is_not_over(&barrier, 1, |p| p.snapshot.teams[0].members[1] = Some(9)));

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::entry::Construct;
-use crate::icvs::{ACTIVE_LEVELS, MAX_ACTIVE_LEVELS};
 
 impl Process {
     /// The situations of all verdicts.
@@ -217,10 +216,7 @@ impl Nested {
         p.snapshot.teams[outer.0].members.push(Some(lwp));
         p.snapshot.teams[inner.0].size = fact(self.size);
         p.snapshot.teams[inner.0].level = fact(self.level);
-        let count = |count| fact(IcvValue::Count(count));
-        let icvs = &mut p.snapshot.threads[1].icvs.values;
-        icvs.set(&MAX_ACTIVE_LEVELS, count(self.most));
-        icvs.set(&ACTIVE_LEVELS, count(self.active));
+        p.allow(lwp, self.most, self.active);
         p
     }
 }
