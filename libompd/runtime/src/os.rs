@@ -4,7 +4,7 @@
 //! limit, which only a thread of the same process can end (futex(2)). The others are calls that wait for something
 //! outside of the process.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use ompd_process::machine::ThreadLocal;
 use ompd_process::{Addr, Module, Syscall, Target, TargetExt};
@@ -159,15 +159,16 @@ fn has_c_library(module: &Module) -> bool {
     module.file.as_ref().is_ok_and(|file| file.is_program() && file.needed().is_empty())
 }
 
-/// Whether code of a module, that of a runtime of OpenMP apart, may refer to a function of another one whose name `is_wanted`. It
-/// may if that is unknown. `runtimes` are the bases of those.
+/// Whether code of a module may refer to a function whose name `is_wanted`. True if that is unknown. Libraries of OpenMP do not
+/// count: `runtimes` has their bases.
 pub(crate) fn may_refer_to(module: &Module, runtimes: &[Addr], is_wanted: &dyn Fn(&str) -> bool) -> bool {
     match &module.file {
         _ if has_c_library(module) => true,
         Ok(file) => {
             let mut names = file.relocations().values().filter_map(|relocation| relocation.symbol.as_deref());
             // A part that cannot be read may have such a name.
-            !runtimes.contains(&module.base()) && (names.any(is_wanted) || file.unread().is_some())
+            let is_runtime = runtimes.contains(&module.base()) && !file.is_program();
+            !is_runtime && (names.any(is_wanted) || file.unread().is_some())
         }
         Err(_) => true,
     }
@@ -211,6 +212,46 @@ pub fn find_shared(target: &dyn Target, snapshots: &[RuntimeSnapshot]) -> BTreeM
 /// thread-local variables are below it, and at their end where those are above it.
 const PTHREAD_BYTES: u64 = 4096;
 
+/// Thread pointers.
+#[derive(Default)]
+struct Pointers {
+    /// By thread (LWP).
+    of: HashMap<i32, Addr>,
+    /// The threads by their pointers.
+    at: BTreeMap<Addr, i32>,
+}
+
+impl Pointers {
+    fn of(target: &dyn Target) -> Pointers {
+        let mut pointers = Pointers::default();
+        for (lwp, pointer) in target.threads().iter().filter_map(|t| Some((t.lwp, t.thread_pointer()?))) {
+            pointers.of.insert(lwp, pointer);
+            pointers.at.entry(pointer).or_insert(lwp);
+        }
+        pointers
+    }
+
+    /// The thread for whose end `lwp` waits on this word, if that holds the thread's id: the kernel clears the id and wakes
+    /// who sleeps on it once the thread has ended (set_tid_address(2)).
+    fn joined(&self, target: &dyn Target, lwp: i32, word: Addr, id: u32) -> Option<i32> {
+        let above = matches!(target.arch().machine.facts()?.thread_local, ThreadLocal::Above { .. });
+        let (lowest, highest) = (word.0.saturating_sub(PTHREAD_BYTES - 1), word.0.saturating_add(PTHREAD_BYTES));
+        let nearest = match above {
+            true => self.at.range(Addr(word.0.saturating_add(1))..Addr(highest)).next(),
+            false => self.at.range(Addr(lowest)..word).next_back(),
+        };
+        let (pointer, joined) = nearest.map(|(pointer, joined)| (*pointer, *joined)).filter(|of| of.1 != lwp)?;
+        if i32::try_from(id) == Ok(joined) {
+            return Some(joined);
+        }
+        // In a PID namespace the ids are others. The waiting thread has its own at the same place.
+        let own = self.of.get(&lwp)?.offset(word.0.wrapping_sub(pointer.0));
+        let is_id = |own: u32| own != 0 && own != id && own != u32::MAX;
+        let are_ids = target.is_shared(word) == Some(false) && target.read_u32(own).is_ok_and(is_id);
+        are_ids.then_some(joined)
+    }
+}
+
 const FUTEX_WAIT: u64 = 0;
 const FUTEX_WAIT_BITSET: u64 = 9;
 const FUTEX_PRIVATE: u64 = 128;
@@ -219,15 +260,13 @@ const FUTEX_CLOCK_REALTIME: u64 = 256;
 /// What every thread of the target waits for, and which handlers of signals may run. To be called while the target is stopped.
 /// Shared memory is for [`find_shared`].
 pub fn read(target: &dyn Target) -> OsState {
-    let pointers: BTreeMap<Addr, i32> =
-        target.threads().iter().filter_map(|t| Some((t.thread_pointer()?, t.lwp))).collect();
-    let lwps: HashSet<i32> = pointers.values().copied().collect();
+    let pointers = Pointers::of(target);
     let signals = signals(target.process().handled_signals, target.threads().iter().map(|t| t.blocked_signals));
     let of = |thread: &ompd_process::Thread| {
         let registers = thread.registers.as_ref().ok();
         let call = registers.and_then(|r| r.syscall);
         let blocked = call.map_or(Blocked::No, |call| blocked(target, &pointers, thread.lwp, call));
-        OsThread { owner: mutex_owner(target, &lwps, blocked), ..OsThread::new(thread.lwp, blocked) }
+        OsThread { owner: mutex_owner(target, &pointers, blocked), ..OsThread::new(thread.lwp, blocked) }
     };
     let mut threads: Vec<OsThread> = target.threads().iter().map(of).collect();
     threads.sort_unstable_by_key(|thread| thread.lwp);
@@ -239,10 +278,10 @@ pub fn read(target: &dyn Target) -> OsState {
 pub const MUTEX_OWNER: u64 = 8;
 
 /// The thread that holds the mutex at which a thread sleeps, if that is one.
-fn mutex_owner(target: &dyn Target, lwps: &HashSet<i32>, blocked: Blocked) -> Option<i32> {
+fn mutex_owner(target: &dyn Target, pointers: &Pointers, blocked: Blocked) -> Option<i32> {
     let Blocked::Futex(word) = blocked else { return None };
     let owner = i32::try_from(target.read_u32(word.offset(MUTEX_OWNER)).ok()?).ok()?;
-    lwps.contains(&owner).then_some(owner)
+    pointers.of.contains_key(&owner).then_some(owner)
 }
 
 /// Tells mutexes of the C library from other words on which threads sleep: `in_mutex` says of a thread whether its stack shows that
@@ -282,7 +321,7 @@ pub fn find_yielding(target: &dyn Target, threads: &mut [OsThread]) {
     }
 }
 
-fn blocked(target: &dyn Target, pointers: &BTreeMap<Addr, i32>, lwp: i32, call: Syscall) -> Blocked {
+fn blocked(target: &dyn Target, pointers: &Pointers, lwp: i32, call: Syscall) -> Blocked {
     let Some(name) = target.arch().machine.call_name(call.number) else { return Blocked::No };
     let args = call.args;
     // A time limit in milliseconds, negative for none, or a pointer to one.
@@ -309,7 +348,7 @@ pub(crate) fn is_futex_wait(operation: u64) -> bool {
     matches!(operation & !(FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME), FUTEX_WAIT | FUTEX_WAIT_BITSET)
 }
 
-fn futex(target: &dyn Target, pointers: &BTreeMap<Addr, i32>, lwp: i32, args: [u64; 6]) -> Blocked {
+fn futex(target: &dyn Target, pointers: &Pointers, lwp: i32, args: [u64; 6]) -> Blocked {
     let (word, operation, expected, timeout) = (Addr(args[0]), args[1], args[2] as u32, args[3]);
     let waits = is_futex_wait(operation);
     let asleep = target.read_u32(word).is_ok_and(|value| value == expected);
@@ -319,17 +358,10 @@ fn futex(target: &dyn Target, pointers: &BTreeMap<Addr, i32>, lwp: i32, args: [u
     if operation & FUTEX_PRIVATE != 0 {
         return Blocked::Futex(word);
     }
-    // The kernel clears the id and wakes who sleeps on it once the thread has ended (set_tid_address(2)). In a PID namespace the word
-    // holds another id than the one that is known here.
-    let (lowest, highest) = (word.0.saturating_sub(PTHREAD_BYTES - 1), word.0.saturating_add(PTHREAD_BYTES));
-    let nearest = target.arch().machine.facts().and_then(|facts| match facts.thread_local {
-        ThreadLocal::Above { .. } => pointers.range(Addr(word.0.saturating_add(1))..Addr(highest)).next(),
-        _ => pointers.range(Addr(lowest)..word).next_back(),
-    });
-    match nearest {
-        Some((_, joined)) if *joined != lwp => Blocked::Join(*joined),
+    match pointers.joined(target, lwp, word, expected) {
+        Some(joined) => Blocked::Join(joined),
         // Without FUTEX_PRIVATE_FLAG, and yet of no use to others.
-        _ if target.is_shared(word) == Some(false) => Blocked::Futex(word),
-        _ => Blocked::No,
+        None if target.is_shared(word) == Some(false) => Blocked::Futex(word),
+        None => Blocked::No,
     }
 }

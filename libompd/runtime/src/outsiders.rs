@@ -8,9 +8,11 @@ use crate::waits_for::{Verdict, joins};
 /// What may end these hangs. `runtimes` are the bases of those of OpenMP, which cancel only threads of their own. A canceller that
 /// is found by `dlsym` is not seen. To be called once the target runs again.
 pub fn find(target: &dyn Target, os: &OsState, verdicts: &[Verdict], runtimes: &[Addr]) -> Vec<Outsider> {
-    let sharers = target.surroundings().map(|of| of.sharers()).unwrap_or_default();
+    const RING: &str = "anon_inode:[io_uring]";
+    let surroundings = target.surroundings();
+    let sharers = surroundings.as_ref().map(|of| of.sharers()).unwrap_or_default();
     let mut found: Vec<Outsider> = sharers.into_iter().map(|of| Outsider::Process(of.pid)).collect();
-    if target.maps("anon_inode:[io_uring]") {
+    if target.maps(RING) || surroundings.is_some_and(|of| of.has_descriptor(RING)) {
         found.push(Outsider::Ring);
     }
     if verdicts.iter().any(|verdict| joins(&verdict.core, os)) {

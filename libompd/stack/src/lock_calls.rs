@@ -27,8 +27,8 @@ const FRAMES: usize = 64;
 pub struct LockCall {
     /// The thread.
     pub lwp: i32,
-    /// The variable that the call was given (`omp_lock_t`, or the compiler's for a critical construct); `None` if the code does not give
-    /// one of static storage.
+    /// The variable that the call was given (`omp_lock_t`, or the compiler's for a critical construct). `None` if the code
+    /// gives none of static storage: then the function may have released it since.
     pub variable: Option<Addr>,
     /// Where the call is in the source.
     pub line: Option<SourceLine>,

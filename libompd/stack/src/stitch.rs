@@ -291,8 +291,8 @@ fn match_suspended(snapshot: &RawSnapshot, places: &[SegmentAt], tasks: Vec<Task
     chain.map_or_else(Vec::new, |chain| places.iter().copied().zip(chain).collect())
 }
 
-/// Where the members of a team execute several functions as its body, of which one only jumps to the others, that one is the body of
-/// all: the code is the same (GCC's `-fipa-icf`).
+/// Gives all members of a team the same body. GCC makes one of two bodies with the same code a jump to the other
+/// (`-fipa-icf`): the one that jumps is the body.
 pub(crate) fn unfold(process: &Process<'_>, threads: &mut [Physical], found: &Found) {
     let mut places: BTreeMap<(usize, TeamId), Vec<SegmentAt>> = BTreeMap::new();
     for ((runtime, team, _), place) in &found.bodies {

@@ -335,26 +335,35 @@ impl Surroundings {
     }
 
     /// Other processes that have all of its memory (`clone` with `CLONE_VM`). Looked at are processes of the same user that
-    /// execute the same file. If the kernel does not compare them (kcmp(2)), those count that use the same amounts of memory.
+    /// execute the same file. If the kernel does not compare them (kcmp(2)), those count that use as much memory.
     pub fn sharers(&self) -> Vec<Child> {
-        let folder = |of: &ProcDir| fs::metadata(of.path("")).map(|of| of.uid()).ok();
-        let program = |of: &ProcDir| fs::metadata(of.path("exe")).map(|of| (of.dev(), of.ino())).ok();
-        let own = (folder(&self.process), program(&self.process));
+        let file = |of: &ProcDir, path: &str| fs::metadata(of.path(path)).ok();
+        let user = |of: &ProcDir| file(of, "").map(|of| of.uid());
+        let program = |of: &ProcDir, path: &str| file(of, path).map(|of| (of.dev(), of.ino()));
+        // The first thread may have ended, and has no memory then.
+        let tasks = self.process.tasks().unwrap_or_default().into_iter();
+        let mut own = tasks.filter_map(|tid| Some((tid, program(&self.process, &format!("task/{tid}/exe"))?)));
+        let (Some((tid, executed)), Some(by)) = (own.next(), user(&self.process)) else { return Vec::new() };
         let Ok(entries) = fs::read_dir(&self.process.root) else { return Vec::new() };
-        let pids = entries.flatten().filter_map(|entry| number(&entry));
-        let others = pids.filter(|pid| *pid != self.process.pid).take(MOST_PROCESSES);
-        let others = others.map(|pid| ProcDir::new(&self.process.root, pid));
-        let sharers = others.filter(|other| {
-            folder(other) == own.0
-                && program(other) == own.1
-                && have_same_memory(self.process.pid, other.pid)
-                    .unwrap_or_else(|| self.process.text_of("statm") == other.text_of("statm"))
+        let pids = entries.flatten().filter_map(|entry| number(&entry)).filter(|pid| *pid != self.process.pid);
+        let others = pids.map(|pid| ProcDir::new(&self.process.root, pid));
+        let alike = others.filter(|other| user(other) == Some(by) && program(other, "exe") == Some(executed));
+        let memory = |of: &ProcDir| of.text_of("statm");
+        let sharers = alike.take(MOST_PROCESSES).filter(|other| {
+            let use_as_much = || memory(other).is_some_and(|used| memory(&self.process) == Some(used));
+            have_same_memory(tid, other.pid).unwrap_or_else(use_as_much)
         });
         let shown = |of: ProcDir| {
             let stat = of.stat().ok()?;
             Some(Child { pid: of.pid, name: Some(stat.comm), state: Some(stat.state) })
         };
         sharers.filter_map(shown).collect()
+    }
+
+    /// Whether it has a descriptor whose link in `/proc/PID/fd` says this.
+    pub fn has_descriptor(&self, link: &str) -> bool {
+        let entries = fs::read_dir(self.process.path("fd")).into_iter().flatten().flatten();
+        entries.take(MOST_LINKS).any(|entry| fs::read_link(entry.path()).is_ok_and(|of| of.as_os_str() == link))
     }
 
     /// The state of a thread; `None` if it has ended.

@@ -63,7 +63,7 @@ impl Teller<'_> {
         if verdict.certainty == Certainty::Suspect {
             lines.extend(self.hidden_task(verdict));
             lines.extend(self.handlers());
-            lines.extend(self.inspection.os.outsiders.iter().map(outsider));
+            lines.extend(self.outsiders(verdict));
             if let Some(by) = &self.inspection.process.held_by {
                 lines.push(format!(
                     "{} (process {}) holds the process: whether a system call has returned is not shown",
@@ -208,10 +208,36 @@ impl Teller<'_> {
         told.take(SHOWN).collect()
     }
 
+    /// What else may end a hang.
+    fn outsiders(&self, verdict: &Verdict) -> Vec<String> {
+        let outsiders = &self.inspection.os.outsiders;
+        let processes = outsiders.iter().filter(|of| matches!(of, Outsider::Process(_))).count();
+        let more = if processes > 1 { format!(", and {} more", processes - 1) } else { String::new() };
+        let mut lines: Vec<String> = Vec::new();
+        for outsider in outsiders {
+            match outsider {
+                Outsider::Process(pid) if lines.is_empty() => lines.push(format!(
+                    "process {pid}{more} may have the same memory (CLONE_VM), and may let a thread continue"
+                )),
+                Outsider::Process(_) => {}
+                Outsider::Ring => {
+                    lines.push("the process uses io_uring: a request may let a thread continue".to_owned())
+                }
+                Outsider::Canceller(path) if self.has_join(verdict) => lines.push(format!(
+                    "{} may cancel a thread in pthread_join, which may let others continue (pthread_cancel)",
+                    escape(path.rsplit('/').next().unwrap_or(path))
+                )),
+                Outsider::Canceller(_) => {}
+            }
+        }
+        lines
+    }
+
     /// That a thread of a hang is awake while it waits, and may have a task in its hands.
     fn hidden_task(&self, verdict: &Verdict) -> Option<String> {
         let graph = &self.inspection.waits_for.graph;
-        let yields = |lwp: i32| graph.is_waiting(lwp) && self.blocked(lwp) == Blocked::Yields;
+        let takes_tasks = |lwp: i32| wait_of(self.inspection, lwp).is_some_and(|wait| !wait.kind.is_for_lock());
+        let yields = |lwp: i32| graph.is_waiting(lwp) && self.blocked(lwp) == Blocked::Yields && takes_tasks(lwp);
         let lwp = verdict.core.iter().find_map(|node| match node {
             Node::Thread(lwp) if yields(*lwp) => Some(*lwp),
             _ => None,
@@ -430,18 +456,6 @@ impl Teller<'_> {
             parts.push(format!("{outside} in system calls without a time limit"));
         }
         (!parts.is_empty()).then(|| format!("the other threads of the process: {}", parts.join(", ")))
-    }
-}
-
-/// What else may end a hang.
-fn outsider(of: &Outsider) -> String {
-    match of {
-        Outsider::Process(pid) => format!("process {pid} has the same memory (CLONE_VM): it may let a thread continue"),
-        Outsider::Ring => "the process uses io_uring: a request may let a thread continue".to_owned(),
-        Outsider::Canceller(path) => {
-            let name = escape(path.rsplit('/').next().unwrap_or(path));
-            format!("{name} can cancel a thread in pthread_join, which may let others continue (pthread_cancel)")
-        }
     }
 }
 

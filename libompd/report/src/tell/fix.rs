@@ -102,9 +102,9 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
             "If so: set the locks in the same order in every thread, or use one lock for both.".to_owned()
         }
         Situation::ClosedWaits if teller.missing(verdict).is_some() => {
-            "No thread may end in a parallel region (pthread_exit), and no child of fork may go on with one.".to_owned()
+            "No thread may end in a parallel region (pthread_exit), and no child of fork may continue one.".to_owned()
         }
-        Situation::ClosedWaits if teller.turn(verdict).is_some() => {
+        Situation::ClosedWaits if locks.is_empty() && teller.turn(verdict).is_some() => {
             "A thread must finish its ordered region before it waits: move the wait out of the loop.".to_owned()
         }
         Situation::ClosedWaits if locks.is_empty() => {

@@ -275,7 +275,7 @@ fn cycle(teller: &Teller<'_>, verdict: &Verdict) -> String {
             parts.push(format!("{} {what}", teller.whos(&[lwp])));
         }
     }
-    let count = words::count(parts.len(), "thread");
+    let count = words::count(threads(verdict).len(), "thread");
     match parts.as_slice() {
         [one, two] if all_for_locks => format!("{one}, and {two}; each holds the lock that the other waits for"),
         [one, two] => format!("{one}, and {two}: they wait for each other"),

@@ -336,14 +336,17 @@ impl Teller<'_> {
 
     /// The threads (LWP) of a verdict that wait for members which are not among the threads of the process, and these members.
     pub(super) fn missing(&self, verdict: &Verdict) -> Option<(Vec<i32>, String)> {
-        let numbers =
-            verdict.core.iter().filter_map(|node| if let Node::Missing(.., at) = node { Some(*at) } else { None });
-        let mut numbers: Vec<u32> = numbers.collect();
+        let mut missing = verdict.core.iter().filter_map(|node| match *node {
+            Node::Missing(runtime, team, number) => Some(((runtime, team), number)),
+            _ => None,
+        });
+        let (team, first) = missing.next()?;
+        let mut numbers: Vec<u32> = missing.filter(|of| of.0 == team).map(|of| of.1).chain([first]).collect();
         numbers.sort_unstable();
+        numbers.dedup();
         let waiting = self.waiting(verdict);
         let plural = if numbers.len() == 1 { "" } else { "s" };
-        (!numbers.is_empty() && !waiting.is_empty())
-            .then(|| (waiting, format!("thread{plural} {} of the team", words::ranges(&numbers))))
+        (!waiting.is_empty()).then(|| (waiting, format!("thread{plural} {} of the team", words::ranges(&numbers))))
     }
 
     /// Who holds the lock of a verdict, and since where, if that is recorded.

@@ -267,7 +267,7 @@ fn a_member_that_is_not_among_the_threads_of_the_process() {
 deadlock: threads 0,2 wait for thread 1 of the team, which the process does not have
 ! threads 0,2: wait at a barrier
 - threads 0,2 wait at a barrier; not reached by thread 1, which the process does not have
-> No thread may end in a parallel region (pthread_exit), and no child of fork may go on with one.
+> No thread may end in a parallel region (pthread_exit), and no child of fork may continue one.
 "
     );
 }
@@ -660,7 +660,7 @@ fn what_may_end_a_hang_is_said_and_makes_it_a_suspicion() {
     assert!(of(none.clone(), &[canceller]).starts_with("deadlock: "), "no thread of it waits in pthread_join");
     let all = [Outsider::Process(7), Outsider::Ring];
     for (text, said) in [
-        (of(none, &all), "- process 7 has the same memory (CLONE_VM): it may let a thread continue"),
+        (of(none, &all), "- process 7 may have the same memory (CLONE_VM), and may let a thread continue"),
         (of(Signals::Handled(0), &all), "- the process uses io_uring: a request may let a thread continue"),
         (of(Signals::Handled(1 << 9), &[]), "- a handler may let a thread continue, when a signal arrives: SIGUSR1"),
         (of(Signals::NotRecorded, &[]), "- the kernel did not tell handlers of signals: one may let a thread continue"),

@@ -106,8 +106,8 @@ pub fn progress(of: &Loop) -> String {
             (Some(_), Some(end), Some(step)) if of.left() == Some(0) => {
                 format!("all handed out (up to {end}, step {step})")
             }
-            // The signed reading would be past the end.
-            (Some(next), Some(end), Some(step)) if (step > 0) == (next >= end) => {
+            // As a signed variable it would be past the end.
+            (Some(next), Some(end), Some(step)) if of.left().is_some() && (step > 0) == (next >= end) => {
                 format!("next {}, up to {}, step {step}", next as u64, end as u64)
             }
             (Some(next), Some(end), Some(step)) => format!("next {next}, up to {end}, step {step}"),
@@ -156,6 +156,14 @@ mod tests {
         assert_eq!(by_variable(10, 10, 0), "next 10, up to 10, step 0", "a torn read");
         assert_eq!(by_variable(11, 10, -2), "next 11, up to 10, step -2");
         assert_eq!(by_variable(10, 10, -2), "all handed out (up to 10, step -2)");
+        assert_eq!(
+            by_variable(-1, 0, -1),
+            "next -1, up to 0, step -1",
+            "signed and over, or unsigned and at its beginning"
+        );
+        let over = Loop { exhausted: known(true), ..Loop::unknown(TeamId(0), Common::NotRecordedByRuntime) };
+        let over = Loop { next: known(-1), end: known(0), step: known(-1), ..over };
+        assert_eq!(progress(&over), "all handed out (up to 0, step -1)");
         // An unsigned variable that passes the middle of its range.
         assert_eq!(by_variable(9, i64::MIN, 1), "next 9, up to 9223372036854775808, step 1");
     }

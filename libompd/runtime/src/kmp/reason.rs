@@ -22,7 +22,7 @@ reasons! {
         LockOrCritical: "kmp-lock-or-critical", "the runtime does not record whether it is a lock or a critical";
         NextChunkOfEach: "kmp-next-chunk-of-each", "each member has a next chunk of its own";
         NotInitial: "kmp-not-initial", "it is not known to be the initial thread of its contention group";
-        OnePosition: "kmp-one-position", "the runtime keeps one source position for serialized regions nested in each other";
+        OnePosition: "kmp-one-position", "the source position that the runtime keeps may be of another serialized region";
         ToolDataElsewhere: "kmp-tool-data-elsewhere", "the runtime keeps it elsewhere for serialized regions nested in each other";
         ContentionGroup: "kmp-contention-group", "with which thread its contention group began could not be read";
         NoTaskYet: "kmp-no-task-yet", "the thread has no task yet";

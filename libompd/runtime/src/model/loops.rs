@@ -81,6 +81,8 @@ pub struct Loop {
     pub end: Fact<i64>,
     /// Its step.
     pub step: Fact<i64>,
+    /// All iterations have been handed out.
+    pub exhausted: Fact<bool>,
     /// Members that are through with it.
     pub completed: Fact<u32>,
     /// Members that are in it, by number.
@@ -107,6 +109,7 @@ impl Loop {
             next: Fact::unknown(why),
             end: Fact::unknown(why),
             step: Fact::unknown(why),
+            exhausted: Fact::unknown(why),
             completed: Fact::unknown(why),
             members: Vec::new(),
             shares: Vec::new(),
@@ -119,6 +122,9 @@ impl Loop {
 impl Loop {
     /// Iterations that are not handed out yet, by the loop variable.
     pub fn left(&self) -> Option<u64> {
+        if self.exhausted.get() == Some(true) {
+            return Some(0);
+        }
         let (next, end, step) = (self.next.get()?, self.end.get()?, self.step.get()?);
         left(next, end, step, self.chunk.get().unwrap_or(1).saturating_mul(step.unsigned_abs()))
     }

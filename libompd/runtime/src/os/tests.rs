@@ -14,7 +14,7 @@ fn a_call_that_may_not_have_begun_proves_nothing() {
     let target = FakeTarget::new(TargetKind::Core, Arch::AARCH64);
     let of = |name: &str, begun| {
         let number = target.arch().machine.call_number(name).expect("a number");
-        blocked(&target, &BTreeMap::new(), 1, Syscall { number, args: [0; 6], begun })
+        blocked(&target, &Pointers::default(), 1, Syscall { number, args: [0; 6], begun })
     };
     for name in ["write", "read", "wait4", "ppoll"] {
         assert_eq!((of(name, true), of(name, false)), (Blocked::Outside(name), Blocked::No));
@@ -46,7 +46,7 @@ fn handlers_that_may_let_threads_go_on() {
 fn in_call(name: &str, args: [u64; 6]) -> Blocked {
     let target = FakeTarget::new(TargetKind::Core, Arch::X86_64);
     let number = target.arch().machine.call_number(name).expect("a number");
-    blocked(&target, &BTreeMap::new(), 1, Syscall { number, args, begun: true })
+    blocked(&target, &Pointers::default(), 1, Syscall { number, args, begun: true })
 }
 
 #[test]
@@ -107,12 +107,12 @@ fn only_calls_without_a_time_limit_wait_for_something_from_outside() {
     }
     let unknown = Syscall { number: 0xffff, args: [0; 6], begun: true };
     let target = FakeTarget::new(TargetKind::Core, Arch::X86_64);
-    assert_eq!(blocked(&target, &BTreeMap::new(), 1, unknown), Blocked::No);
+    assert_eq!(blocked(&target, &Pointers::default(), 1, unknown), Blocked::No);
 }
 
 /// Where the word lies on which threads sleep, and what it has.
 const WORD: u64 = 0x1000;
-const VALUE: u32 = 5;
+const VALUE: u32 = 2;
 
 /// A process whose threads 1 and 2 are in these futex calls.
 fn sleepers(arch: Arch, calls: [[u64; 6]; 2]) -> FakeTarget {
@@ -186,8 +186,24 @@ fn a_word_with_the_id_of_a_thread_behind_its_pointer_is_waited_for_until_that_th
         assert_eq!(joins(arch, near, FUTEX_WAIT, 1), Blocked::Futex(Addr(WORD)), "it is no other thread's");
         assert_eq!(joins(arch, near, FUTEX_WAIT | FUTEX_PRIVATE, 2), Blocked::Futex(Addr(WORD)));
     }
-    // In a PID namespace the word holds another id than the kernel shows outside.
-    assert_eq!(joins(Arch::X86_64, WORD - 8, FUTEX_WAIT, 2), Blocked::Join(2));
+    // In a PID namespace the words of both threads have other ids than the kernel shows outside.
+    let args = [WORD, FUTEX_WAIT, VALUE.into(), 0, 0, 0];
+    let of = |own: u32, shared| {
+        let mut target = sleepers(Arch::X86_64, [args, [0; 6]]);
+        target.memory.push((Addr(0x2008), own.to_le_bytes().to_vec()));
+        for thread in &mut target.threads {
+            thread.pointer = Some(Addr(if thread.lwp == 1 { 0x2000 } else { WORD - 8 }));
+        }
+        let value = 77u32.to_le_bytes();
+        let target = ChangedTarget::new(&target).with_bytes(Addr(WORD), &value).with_shared(Addr(WORD), shared);
+        let call = Syscall { number: target.arch().machine.call_number("futex").expect("a number"), args, begun: true };
+        let args = [WORD, FUTEX_WAIT, 77, 0, 0, 0];
+        blocked(&target, &Pointers::of(&target), 1, Syscall { args, ..call })
+    };
+    assert_eq!(of(76, Some(false)), Blocked::Join(2));
+    assert_eq!(of(0, Some(false)), Blocked::Futex(Addr(WORD)), "no id");
+    assert_eq!(of(77, Some(false)), Blocked::Futex(Addr(WORD)), "the same id");
+    assert_eq!(of(76, Some(true)), Blocked::No, "memory of another process as well");
 }
 
 #[test]

@@ -156,7 +156,11 @@ fn verdicts(graph: &Graph, snapshots: &[RuntimeSnapshot], os: &OsState, frozen: 
         let situation = situation::of(graph, &nodes, snapshots, &os.threads, rests_on_calls);
         let may_end = os.outsiders.iter().any(|outsider| match outsider {
             Outsider::Process(_) | Outsider::Ring => true,
-            Outsider::Canceller(_) => joins(&nodes, os),
+            // By a thread that is no part of it.
+            Outsider::Canceller(_) => {
+                let is_stuck = |lwp: i32| nodes.contains(&Node::Thread(lwp)) || held_up.contains(&lwp);
+                joins(&nodes, os) && os.threads.iter().any(|os| !is_stuck(os.lwp))
+            }
         });
         let certainty = if is_proven && !may_end { Certainty::Deadlock } else { Certainty::Suspect };
         found.push(Verdict { certainty, rests_on_calls, situation, core: nodes, held_up });

@@ -166,6 +166,10 @@ impl Context<'_> {
             },
             end: s.end.fact(Ok(extent.end)),
             step: s.incr.fact(Ok(extent.step)),
+            exhausted: match extent.exhausted.filter(|_| schedule != LoopSchedule::Static) {
+                Some(exhausted) => s.next.fact(Ok(exhausted)),
+                None => Fact::unknown(Common::NotRecordedByRuntime),
+            },
             completed: match completed {
                 Ok(Ok(through)) => s.threads_completed.fact(Ok(through)),
                 Ok(Err(())) => Fact::unknown(Own::AtUnknownBarrier),

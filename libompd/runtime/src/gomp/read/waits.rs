@@ -104,9 +104,13 @@ impl Context<'_> {
         Ok(self.gomp.owner(self.target, link.back(1)))
     }
 
-    /// False if cancellation is known to be disabled (`cancel-var`).
+    /// False if cancellation is known to be disabled (`cancel-var`), or the library is older than it (GCC 4.9).
     pub(super) fn may_be_cancelled(&self) -> bool {
-        !self.gomp.cancel.is_some_and(|(at, _)| matches!(self.target.read_uint(at, 1), Ok(0)))
+        let is_disabled = self.gomp.cancel.is_some_and(|(at, _)| matches!(self.target.read_uint(at, 1), Ok(0)));
+        let mut modules = self.target.modules().iter();
+        let own = modules.find(|module| module.base() == self.gomp.info.base);
+        let is_older = || own.is_some_and(|own| own.file.is_ok() && own.symbol("GOMP_cancel").is_none());
+        !is_disabled && !is_older()
     }
 
     pub(super) fn barrier_of(&self, team: &GompTeam) -> Fact<Barrier> {

@@ -276,10 +276,14 @@ impl LoopReader<'_> {
             },
             handed_out: match given {
                 Ok(given) => f.iteration.fact(Ok(given)),
-                Err(why) => Fact::unknown(why),
+                Err(ref why) => Fact::unknown(why),
             },
             end: told(f.lb, value(total)),
             step: f.st.fact(Ok(step)),
+            exhausted: match given {
+                Ok(given) => f.iteration.fact(Ok(given >= total)),
+                Err(ref why) => Fact::unknown(why),
+            },
             completed: f.num_done.fact(Ok(done)),
             members: numbers,
             shares,

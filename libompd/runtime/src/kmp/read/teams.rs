@@ -212,10 +212,11 @@ impl Teams {
                 s.serialized.fact(Ok(self.region_ids.get(&outer).copied()))
             };
             let serialized = context.serialized(&view).map(|n| n > 0);
-            // `__kmp_fork_call` sets it for each region that it serializes there, also for those that have ended since.
-            let location = match serialized {
-                Ok(false) => context.line_in(&view, &s.ident),
-                _ => Fact::unknown(Own::OnePosition),
+            // `__kmp_fork_call` sets it for each region that it serializes there.
+            let location = match context.serialized(&view) {
+                Ok(..=1) => context.line_in(&view, &s.ident),
+                Ok(_) => Fact::unknown(Own::OnePosition),
+                Err(ref why) => Fact::unknown(why),
             };
             teams.push(RawTeam {
                 // Of regions inside it that it stands for as well the runtime keeps it elsewhere.
