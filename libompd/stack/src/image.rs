@@ -191,8 +191,8 @@ impl<'t> Images<'t> {
         *self.slots.borrow_mut().entry(slot).or_insert_with(find)
     }
 
-    /// The function that a slot is for, if the slot still leads to the stub that has it looked up (lazy binding, ld.so(8)). `None` if
-    /// several files export it: which of them comes first is not looked at.
+    /// The function that a slot is for, if the slot still leads to the stub that has it looked up (lazy binding, ld.so(8)).
+    /// `None` if several files export it: which of them comes first is not looked at.
     fn unbound(&self, slot: Addr, held: Addr) -> Option<Addr> {
         let index = self.index_at(slot).filter(|index| self.index_at(held) == Some(*index))?;
         let image = self.images.get(index)?;
