@@ -318,8 +318,8 @@ impl One {
         }
     }
 
-    /// A lock belongs to the task that has set it (OpenMP 5.2, 18.9). Recorded is the thread that set it, and an untied task
-    /// may have gone to another one since.
+    /// A lock belongs to the task that has set it (OpenMP 5.2, 18.9). The thread that set it is recorded. An untied task may
+    /// have gone to another one since.
     fn doubt_owners(&mut self) {
         let is_untied =
             |task: &Task| task.tied.get() == Some(false) && task.kind.get().is_some_and(TaskKind::is_explicit);

@@ -229,7 +229,7 @@ fn what_a_companion_says_of_a_lock_counts_only_while_the_owner_waits() {
     assert!(!counts(|p, _| p.snapshot.threads[1].wait = Fact::unknown(WHY)));
     assert!(!counts(|p, _| p.snapshot.locks[0].held = fact(false)));
     assert!(!counts(|p, _| p.snapshot.locks[0].object = Addr(0x80)), "it is another lock");
-    assert!(!counts(|p, _| p.snapshot.instance.base = Addr(0x1000)), "it is told by another runtime");
+    assert!(!counts(|p, _| p.snapshot.instance.base = Addr(0x1000)), "another runtime reports it");
     assert!(counts(|p, _| {
         p.snapshot.instance.base = Addr(0x1000);
         p.snapshot.instance.reports_from = Some(Addr::NULL);

@@ -165,6 +165,8 @@ fn verdicts(graph: &Graph, snapshots: &[RuntimeSnapshot], os: &OsState, frozen: 
         let certainty = if is_proven && !may_end { Certainty::Deadlock } else { Certainty::Suspect };
         found.push(Verdict { certainty, rests_on_calls, situation, core: nodes, held_up });
     }
+    // What may end one hang need not end another.
+    found.sort_by_key(|verdict| verdict.certainty);
     found
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::entry::Construct;
+use crate::os::Outsider;
 
 impl Process {
     /// The situations of all verdicts.
@@ -277,4 +278,28 @@ fn a_lock_known_by_its_address_that_another_process_may_set_free() {
     assert_eq!(of(None), [(Certainty::Deadlock, Situation::ClosedWaits, vec![1])]);
     let shared = of(Some((Addr(0x40), Sharing::Shared)));
     assert_eq!(shared, [(Certainty::Suspect, Situation::ClosedWaits, vec![1])]);
+}
+
+/// Two hangs, of which a thread of the first waits in `pthread_join`.
+#[test]
+fn a_hang_that_cancelling_may_end_comes_after_a_proven_one() {
+    let of = |outsiders: &[Outsider]| {
+        let mut p = Process::new();
+        let (one, other) = (p.team(), p.team());
+        let own = p.lock(fact(Some(Owner::Thread(2))));
+        p.member(one, FUTEX, locked(own));
+        p.foreign(Blocked::Join(1));
+        let twice = p.lock(fact(Some(Owner::Thread(3))));
+        p.member(other, FUTEX, locked(twice));
+        p.foreign(Blocked::No);
+        p.os.outsiders = outsiders.to_vec();
+        p.judge().into_iter().map(|(certainty, _, threads)| (certainty, threads)).collect::<Vec<_>>()
+    };
+    let canceller = [Outsider::Canceller("a.so".to_owned())];
+    let proven = |threads: &[i32]| (Certainty::Deadlock, threads.to_vec());
+    let mut none = of(&[]);
+    none.sort_by_key(|(_, threads)| threads.clone());
+    assert_eq!(none, [proven(&[1, 2]), proven(&[3])]);
+    assert_eq!(of(&canceller), [proven(&[3]), (Certainty::Suspect, vec![1, 2])]);
+    assert!(of(&[Outsider::Ring]).iter().all(|(certainty, _)| *certainty == Certainty::Suspect));
 }

@@ -26,7 +26,7 @@ fn state_of_the_barrier_says_which_barrier_it_is_and_who_has_arrived() {
     assert_eq!(at_barrier(8, 1, 2), at(Inside, 1, 0, 1));
     assert_eq!(at_barrier(0, 2, 2), at(Inside, 0, 0, 0));
     assert_eq!(at_barrier(24, 2, 1), at(RegionEnd, 0, 1, 3));
-    // Both have begun: which of them it is, the counts do not tell.
+    // Both have begun, so the counts do not show which one it is.
     assert_eq!(at_barrier(24, 1, 1), at(Inside, 1, 1, 3));
     // All are there, and tasks are left.
     assert_eq!(at_barrier(8 + 2, 2, 2), at(BarrierTasks, 2, 0, 1));
