@@ -12,7 +12,7 @@ use ompt_record::offload::{self, Unfinished};
 
 use crate::companion::{Holder, Remembered};
 use crate::entry::{Construct, Entry};
-use crate::evidence::{Critical, Evidence, Names, StackEvidence};
+use crate::evidence::{Critical, Evidence, Fork, Names, StackEvidence};
 use crate::model::*;
 use crate::stops::Lacking;
 
@@ -97,8 +97,14 @@ fn region(team: &RawTeam, id: TeamId, stacks: &StackEvidence) -> RegionCode {
     let function = region_function(team, id, stacks);
     let fork = stacks.forks.get(&id);
     let entry = fork.and_then(|fork| fork.entry);
+    // A runtime may keep the line of the last region that it serialized in a team, which may have ended.
+    let is_stale = |fork: &Fork| {
+        let (recorded, called) = (team.location.value(), fork.line.as_ref());
+        team.serialized.get() == Some(true)
+            && recorded.zip(called).is_some_and(|(recorded, called)| recorded.line != called.line)
+    };
     let line = match fork {
-        _ if team.location.value().is_some() => None,
+        _ if team.location.value().is_some() && !fork.is_some_and(is_stale) => None,
         Some(_) if entry.is_some_and(|entry| entry.unplaced) => {
             function.value().and_then(|begins| stacks.begins.get(begins)).cloned()
         }

@@ -385,3 +385,19 @@ fn a_new_team_takes_the_place_of_the_one_whose_memory_it_has() {
     assert_eq!(beside.teams.len(), 3);
     assert_eq!(beside.threads[0].team.flat(), Some(TeamId(0)), "no memory was used again");
 }
+
+#[test]
+fn line_of_a_serialized_region_that_the_stack_contradicts_is_that_of_the_call() {
+    let at = |line| SourceLine { file: "a.c".to_owned(), function: String::new(), line };
+    let of = |serialized, called: Option<u32>| {
+        let mut p = Process::new();
+        let team = p.team();
+        p.snapshot.teams[team.0].serialized = fact(serialized);
+        p.snapshot.teams[team.0].location = fact(at(5));
+        let mut stacks = StackEvidence::default();
+        stacks.forks.insert(team, Fork { entry: None, line: called.map(at) });
+        code(&p.snapshot, &stacks).teams[team.0].location.value().map(|line| line.line)
+    };
+    assert_eq!(of(true, Some(9)), Some(9), "the runtime has that of a region that has ended");
+    assert_eq!((of(true, Some(5)), of(true, None), of(false, Some(9))), (Some(5), Some(5), Some(5)));
+}
