@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 
 use ompd_process::{
-    Addr, Arch, GENERAL, Module, ProcessInfo, ReadError, ReadFault, Registers, Target, TargetKind, Thread,
+    Addr, Arch, GENERAL, Module, ProcessInfo, ReadError, ReadFault, Registers, Target, TargetKind, Thread, live,
 };
 
 /// A target that is made up: it has what is put into it.
@@ -54,6 +54,14 @@ impl Target for FakeTarget {
 
     fn is_shared(&self, _: Addr) -> Option<bool> {
         Some(false)
+    }
+
+    fn maps(&self, _: &str) -> bool {
+        false
+    }
+
+    fn surroundings(&self) -> Option<live::Surroundings> {
+        None
     }
 
     fn modules(&self) -> &[Module] {
@@ -199,17 +207,15 @@ where
     }
 }
 
-impl<D> Target for ChangedTarget<D>
+impl<D> ompd_process::Overlay for ChangedTarget<D>
 where
     D: Deref,
     D::Target: Target,
 {
-    fn kind(&self) -> TargetKind {
-        self.inner.kind()
-    }
+    type Below = D::Target;
 
-    fn arch(&self) -> Arch {
-        self.inner.arch()
+    fn below(&self) -> &D::Target {
+        &self.inner
     }
 
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
@@ -233,28 +239,12 @@ where
         changed.map_or_else(|| self.inner.is_shared(addr), |(_, shared)| *shared)
     }
 
-    fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
-        self.inner.mapping(addr)
-    }
-
-    fn modules(&self) -> &[Module] {
-        self.inner.modules()
-    }
-
     fn threads(&self) -> &[Thread] {
         self.threads.as_deref().unwrap_or_else(|| self.inner.threads())
     }
 
     fn pthread_distance(&self) -> Option<u64> {
         self.pthread_distance.unwrap_or_else(|| self.inner.pthread_distance())
-    }
-
-    fn process(&self) -> &ProcessInfo {
-        self.inner.process()
-    }
-
-    fn issues(&self) -> &[String] {
-        self.inner.issues()
     }
 }
 

@@ -22,6 +22,7 @@ use crate::elf::ElfFile;
 use crate::environment::{self, Environment};
 use crate::error::{ElfError, OpenError};
 use crate::image::{self, Headers, Image, Mapping, Union};
+use crate::live::Surroundings;
 use crate::memory::{Addr, ReadError};
 use crate::module::Module;
 use crate::options::OpenOptions;
@@ -328,6 +329,10 @@ impl Target for Core {
 
     fn maps(&self, path: &str) -> bool {
         self.paths.contains(path)
+    }
+
+    fn surroundings(&self) -> Option<Surroundings> {
+        None
     }
 
     fn modules(&self) -> &[Module] {

@@ -17,6 +17,7 @@ use std::ops::Range;
 use crate::arch::Arch;
 use crate::environment;
 use crate::glibc::{self, Lists};
+use crate::live::Surroundings;
 use crate::machine::CallSite;
 use crate::memory::{Addr, ReadError, read_each};
 use crate::module::Module;
@@ -396,6 +397,15 @@ impl<D: Debugger> Target for Debugged<D> {
 
     fn is_shared(&self, addr: Addr) -> Option<bool> {
         self.mapping(addr).map(|_| false)
+    }
+
+    // A debugger tells neither.
+    fn maps(&self, _: &str) -> bool {
+        false
+    }
+
+    fn surroundings(&self) -> Option<Surroundings> {
+        None
     }
 
     fn modules(&self) -> &[Module] {

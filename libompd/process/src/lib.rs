@@ -33,6 +33,7 @@ pub mod memory;
 pub mod module;
 pub mod moment;
 pub mod options;
+mod overlay;
 pub mod programs;
 mod registers;
 mod source;
@@ -53,6 +54,7 @@ pub use malloc::{has_malloc_of_glibc, malloc_block_end};
 pub use memory::{Addr, ReadError, ReadFault};
 pub use module::{Module, NeededBy, needed_by};
 pub use options::{OpenOptions, Pause};
+pub use overlay::Overlay;
 pub use source::{FilePart, MAX_FILE};
 pub use symbol::{BuildId, Symbol, SymbolOrigin};
 pub use thread::{GENERAL, NativeThread, Registers, Syscall, Thread};
@@ -192,16 +194,11 @@ pub trait Target {
 
     /// Whether a file of this path is mapped, for instance the memory of a kernel object (`anon_inode:[io_uring]`). For a live
     /// process as of opening it or of the last stop.
-    fn maps(&self, path: &str) -> bool {
-        let _ = path;
-        false
-    }
+    fn maps(&self, path: &str) -> bool;
 
     /// What procfs shows of descriptors, children and other processes, to be asked once the target runs again; only running processes
     /// have it.
-    fn surroundings(&self) -> Option<live::Surroundings> {
-        None
-    }
+    fn surroundings(&self) -> Option<live::Surroundings>;
 
     /// ELF images mapped into the target, in address order.
     fn modules(&self) -> &[Module];

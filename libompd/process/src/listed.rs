@@ -2,6 +2,7 @@
 
 use crate::arch::Arch;
 use crate::image::{self, Image};
+use crate::live::Surroundings;
 use crate::memory::{Addr, ReadError, ReadFault};
 use crate::module::Module;
 use crate::options::OpenOptions;
@@ -89,6 +90,14 @@ impl Target for Listed {
     }
 
     fn is_shared(&self, _: Addr) -> Option<bool> {
+        None
+    }
+
+    fn maps(&self, _: &str) -> bool {
+        false
+    }
+
+    fn surroundings(&self) -> Option<Surroundings> {
         None
     }
 

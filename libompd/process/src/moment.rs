@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use crate::arch::Arch;
+use crate::Target;
 use crate::memory::{Addr, ReadError, ReadFault};
-use crate::module::Module;
 use crate::thread::Thread;
-use crate::{ProcessInfo, Target, TargetKind};
 
 /// A target of which each byte that is read is kept. Also pages that are not in use are read: what is read once more must not depend
 /// on which are in use by then.
@@ -57,13 +55,11 @@ impl fmt::Debug for Keeping<'_> {
     }
 }
 
-impl Target for Keeping<'_> {
-    fn kind(&self) -> TargetKind {
-        self.target.kind()
-    }
+impl<'a> crate::Overlay for Keeping<'a> {
+    type Below = dyn Target + 'a;
 
-    fn arch(&self) -> Arch {
-        self.target.arch()
+    fn below(&self) -> &(dyn Target + 'a) {
+        self.target
     }
 
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
@@ -79,42 +75,6 @@ impl Target for Keeping<'_> {
             }
         }
         Ok(())
-    }
-
-    fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
-        self.target.mapping(addr)
-    }
-
-    fn is_late(&self) -> bool {
-        self.target.is_late()
-    }
-
-    fn is_shared(&self, addr: Addr) -> Option<bool> {
-        self.target.is_shared(addr)
-    }
-
-    fn maps(&self, path: &str) -> bool {
-        self.target.maps(path)
-    }
-
-    fn modules(&self) -> &[Module] {
-        self.target.modules()
-    }
-
-    fn threads(&self) -> &[Thread] {
-        self.target.threads()
-    }
-
-    fn process(&self) -> &ProcessInfo {
-        self.target.process()
-    }
-
-    fn issues(&self) -> &[String] {
-        self.target.issues()
-    }
-
-    fn unread(&self) -> Option<String> {
-        self.target.unread()
     }
 }
 
@@ -233,13 +193,11 @@ impl fmt::Debug for Otherwise<'_> {
     }
 }
 
-impl Target for Otherwise<'_> {
-    fn kind(&self) -> TargetKind {
-        self.target.kind()
-    }
+impl<'a> crate::Overlay for Otherwise<'a> {
+    type Below = dyn Target + 'a;
 
-    fn arch(&self) -> Arch {
-        self.target.arch()
+    fn below(&self) -> &(dyn Target + 'a) {
+        self.target
     }
 
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
@@ -262,35 +220,12 @@ impl Target for Otherwise<'_> {
         Ok(())
     }
 
-    fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
-        self.target.mapping(addr)
-    }
-
-    fn is_shared(&self, addr: Addr) -> Option<bool> {
-        self.target.is_shared(addr)
-    }
-
-    fn maps(&self, path: &str) -> bool {
-        self.target.maps(path)
-    }
-
-    fn modules(&self) -> &[Module] {
-        self.target.modules()
+    // Whether it was late then is part of the moment.
+    fn is_late(&self) -> bool {
+        false
     }
 
     fn threads(&self) -> &[Thread] {
         &self.threads
-    }
-
-    fn process(&self) -> &ProcessInfo {
-        self.target.process()
-    }
-
-    fn issues(&self) -> &[String] {
-        self.target.issues()
-    }
-
-    fn unread(&self) -> Option<String> {
-        self.target.unread()
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use ompd_layout::RecordRef;
-use ompd_process::{Addr, Arch, ByteOrder, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
+use ompd_process::{Addr, ByteOrder, ReadError, ReadFault, Target};
 
 use crate::model::Common;
 use crate::model::Reason;
@@ -67,39 +67,11 @@ impl Pieces {
     }
 }
 
-impl Target for Window<'_> {
-    fn kind(&self) -> TargetKind {
-        self.inner.kind()
-    }
-    fn arch(&self) -> Arch {
-        self.inner.arch()
-    }
-    fn modules(&self) -> &[Module] {
-        self.inner.modules()
-    }
-    fn threads(&self) -> &[Thread] {
-        self.inner.threads()
-    }
-    fn pthread_distance(&self) -> Option<u64> {
-        self.inner.pthread_distance()
-    }
-    fn process(&self) -> &ProcessInfo {
-        self.inner.process()
-    }
-    fn issues(&self) -> &[String] {
-        self.inner.issues()
-    }
-    fn unread(&self) -> Option<String> {
-        self.inner.unread()
-    }
-    fn is_late(&self) -> bool {
-        self.inner.is_late()
-    }
-    fn is_shared(&self, addr: Addr) -> Option<bool> {
-        self.inner.is_shared(addr)
-    }
-    fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
-        self.inner.mapping(addr)
+impl<'a> ompd_process::Overlay for Window<'a> {
+    type Below = dyn Target + 'a;
+
+    fn below(&self) -> &(dyn Target + 'a) {
+        self.inner
     }
 
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {

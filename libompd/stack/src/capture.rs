@@ -283,7 +283,7 @@ fn interrupted(target: &dyn Target, lwp: i32, registers: &Registers) -> Option<E
 
 #[cfg(test)]
 mod tests {
-    use ompd_process::{Arch, Module, ProcessInfo, ReadError, Thread};
+    use ompd_process::{Arch, ReadError};
     use test_programs::{FakeTarget, thread_at};
 
     use super::*;
@@ -296,37 +296,24 @@ mod tests {
     /// A live process whose stack has grown, and a part of the stack without pages.
     struct Grown(FakeTarget, Range<u64>);
 
-    impl Target for Grown {
-        fn kind(&self) -> TargetKind {
-            self.0.kind()
+    impl ompd_process::Overlay for Grown {
+        type Below = FakeTarget;
+
+        fn below(&self) -> &FakeTarget {
+            &self.0
         }
-        fn arch(&self) -> Arch {
-            self.0.arch()
-        }
+
         fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
             self.0.read(addr, buf)
         }
+
         fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
             (MAPPED..END).contains(&addr.0).then_some(MAPPED..END)
         }
+
         fn in_use(&self, range: Range<u64>) -> Vec<Range<u64>> {
             let parts = [range.start..self.1.start.min(range.end), self.1.end.max(range.start)..range.end];
             parts.into_iter().filter(|part| !part.is_empty()).collect()
-        }
-        fn is_shared(&self, addr: Addr) -> Option<bool> {
-            self.0.is_shared(addr)
-        }
-        fn modules(&self) -> &[Module] {
-            self.0.modules()
-        }
-        fn threads(&self) -> &[Thread] {
-            self.0.threads()
-        }
-        fn process(&self) -> &ProcessInfo {
-            self.0.process()
-        }
-        fn issues(&self) -> &[String] {
-            self.0.issues()
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use ompd_process::{Arch, TargetKind};
 use test_programs::FakeTarget;
 
 use super::*;
@@ -34,34 +35,21 @@ impl Process {
     }
 }
 
-impl Target for Process {
-    fn kind(&self) -> TargetKind {
-        self.inner.kind()
+impl ompd_process::Overlay for Process {
+    type Below = FakeTarget;
+
+    fn below(&self) -> &FakeTarget {
+        &self.inner
     }
-    fn arch(&self) -> Arch {
-        self.inner.arch()
-    }
-    fn modules(&self) -> &[Module] {
-        self.inner.modules()
-    }
-    fn threads(&self) -> &[Thread] {
-        self.inner.threads()
-    }
-    fn process(&self) -> &ProcessInfo {
-        self.inner.process()
-    }
-    fn issues(&self) -> &[String] {
-        self.inner.issues()
-    }
+
     fn is_late(&self) -> bool {
         self.late.get()
     }
-    fn is_shared(&self, addr: Addr) -> Option<bool> {
-        self.inner.is_shared(addr)
-    }
+
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
         self.mapping.clone().filter(|mapping| mapping.contains(&addr.0))
     }
+
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
         self.reads.borrow_mut().push((addr.0, buf.len() as u64));
         self.inner.read(addr, buf)
