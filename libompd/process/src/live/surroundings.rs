@@ -453,6 +453,58 @@ mod tests {
         assert_eq!(field("eventfd-count:               1f\n", "eventfd-count:"), Some("1f".to_owned()));
     }
 
+    /// Ids that no process of the machine has, so that the kernel does not compare them.
+    const OWN: i32 = 2_000_000_000;
+
+    /// A process of a procfs that is made up, with the program that it executes and what `statm` says.
+    fn process(root: &Path, pid: i32, program: &str, used: &str) -> ProcDir {
+        let folder = root.join(pid.to_string());
+        let task = folder.join("task").join(pid.to_string());
+        fs::create_dir_all(folder.join("fd")).expect("its folder");
+        fs::create_dir_all(&task).expect("its thread");
+        for place in [&folder, &task] {
+            std::os::unix::fs::symlink(root.join(program), place.join("exe")).expect("its program");
+        }
+        fs::write(folder.join("statm"), used).expect("its memory");
+        let zeros = " 0".repeat(49);
+        fs::write(folder.join("stat"), format!("{pid} (name of {pid}) S{zeros}\n")).expect("its state");
+        ProcDir::new(root, pid)
+    }
+
+    #[test]
+    fn processes_that_may_have_the_same_memory() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path();
+        for program in ["program", "other"] {
+            fs::write(root.join(program), program).expect("a program");
+        }
+        let process = |pid, program, used| process(root, pid, program, used);
+        let own = Surroundings { process: process(OWN, "program", "100 7 5 1 0 20 0\n") };
+        assert_eq!(own.sharers(), []);
+        process(OWN + 1, "program", "100 7 5 1 0 21 0\n");
+        process(OWN + 2, "other", "100 7 5 1 0 20 0\n");
+        assert_eq!(own.sharers(), []);
+        process(OWN + 3, "program", "100 7 5 1 0 20 0\n");
+        let found = Child { pid: OWN + 3, name: Some(format!("name of {}", OWN + 3)), state: Some('S') };
+        assert_eq!(own.sharers(), [found]);
+        // Where kcmp(2) is allowed.
+        let this = std::process::id().cast_signed();
+        assert_ne!(have_same_memory(this, this), Some(false));
+        assert_ne!(have_same_memory(this, nix::unistd::getppid().as_raw()), Some(true));
+    }
+
+    #[test]
+    fn descriptors_are_known_by_their_links() {
+        let root = tempfile::tempdir().expect("a folder");
+        let own = Surroundings { process: process(root.path(), OWN, "program", "") };
+        assert!(!own.has_descriptor("anon_inode:[io_uring]"));
+        for (number, link) in [(0, "/dev/null"), (7, "anon_inode:[io_uring]")] {
+            std::os::unix::fs::symlink(link, own.process.path(&format!("fd/{number}"))).expect("a descriptor");
+        }
+        assert!(own.has_descriptor("anon_inode:[io_uring]") && own.has_descriptor("/dev/null"));
+        assert!(!own.has_descriptor("anon_inode:[eventpoll]"));
+    }
+
     #[test]
     fn terminals_are_known_by_their_paths() {
         assert!(["/dev/pts/12", "/dev/tty", "/dev/ttyS0", "/dev/console"].iter().all(|link| is_terminal(link)));
