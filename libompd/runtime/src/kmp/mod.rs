@@ -227,24 +227,29 @@ impl Kmp {
         let intel = module.symbol(described::SYMBOL).is_some_and(|s| s.size >= described::MIN_SIZE);
         let product = if intel { "Intel libiomp5" } else { "LLVM libomp" };
         let resolved = instance::resolve(target, module, product, origins, layouts);
-        let libc: Vec<_> = target
-            .modules()
-            .iter()
-            // Before glibc 2.34 the functions for threads are in a library of their own.
-            .filter(|m| m.exports("__libc_start_main") || m.exports("pthread_cond_wait"))
-            .flat_map(|m| m.ranges.clone())
-            .collect();
+        let bind = |layout, info| {
+            let own_code = OwnCode::of(module, origins.names, &origins.profiles.vocabulary);
+            Kmp::bind(target, module, layout, info, own_code)
+        };
+        let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(layout, info)));
+        Kmp { without_profile: plain, is_cached: resolved.is_cached, ..bind(resolved.layout, resolved.info) }
+    }
+
+    fn bind(target: &dyn Target, module: &Module, layout: Layout, info: InstanceInfo, own_code: OwnCode) -> Kmp {
+        // Before glibc 2.34 the functions for threads are in a library of their own.
+        let is_libc = |module: &&Module| module.exports("__libc_start_main") || module.exports("pthread_cond_wait");
+        let libc = target.modules().iter().filter(is_libc).flat_map(|module| module.ranges.clone()).collect();
         // A program has only the functions it uses.
         let says = module.file.as_ref().is_ok_and(|file| !file.is_program());
         let sets_lists = says.then(|| module.exports(schema::SETS_LISTS));
-        let bind = |layout: Layout, info| Kmp {
+        Kmp {
             lists_of_teams: layout.field("kmp_base_team", "t_nested_nth").map_or(sets_lists, |_| Some(true)),
             base: module.base(),
-            own_code: OwnCode::of(module, origins.names, &origins.profiles.vocabulary),
+            own_code,
             bias: module.bias,
             structs: Structs::bind(&layout),
             layout,
-            libc: libc.clone(),
+            libc,
             info,
             without_profile: None,
             is_cached: false,
@@ -255,9 +260,7 @@ impl Kmp {
             enters_unnoted: OnceCell::new(),
             own_calls: OnceCell::new(),
             fits: AtomicBool::new(false),
-        };
-        let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(layout, info)));
-        Kmp { without_profile: plain, is_cached: resolved.is_cached, ..bind(resolved.layout, resolved.info) }
+        }
     }
 
     /// The same with its code decoded, if what the code says was in the cache.

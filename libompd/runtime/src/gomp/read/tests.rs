@@ -1,15 +1,13 @@
 //! What is read of memory that is made up, in the layout of a shipped profile.
 
-use std::ops::{Deref, DerefMut, Range};
-
-use ompd_layout::{FactSource, Layout, Origin};
-use ompd_process::{Addr, Arch, Module, Syscall};
+use ompd_layout::Origin;
+use ompd_process::{Addr, Arch, Syscall};
 use test_programs::thread_at;
 
 use super::*;
 use crate::bind::{SizeOf, Slot};
 use crate::gomp::{origins, profiles, schema};
-use crate::handmade::Heap;
+use crate::handmade;
 use crate::owner::OwnCode;
 
 mod loops;
@@ -17,11 +15,8 @@ mod places;
 mod tasks;
 mod waits;
 
-/// Bytes from the thread's data to the thread pointer, and where the runtime has its code and its variables.
+/// Bytes from the thread's data to the thread pointer.
 const BELOW: u64 = 0x40;
-const CODE: u64 = 0x7_0010;
-const GLOBALS: u64 = 0x8_0000;
-/// The variables, each in 64 bytes of its own.
 const VARIABLES: [&str; 8] = [
     schema::GLOBAL_ICV,
     schema::DEFAULT_LOCK,
@@ -34,55 +29,17 @@ const VARIABLES: [&str; 8] = [
 ];
 
 /// A process with libgomp of GCC 13 to 16.
-struct Made {
-    gomp: Gomp,
-    heap: Heap,
-}
-
-impl Deref for Made {
-    type Target = Heap;
-
-    fn deref(&self) -> &Heap {
-        &self.heap
-    }
-}
-
-impl DerefMut for Made {
-    fn deref_mut(&mut self) -> &mut Heap {
-        &mut self.heap
-    }
-}
+type Made = handmade::Made<Gomp>;
 
 impl Made {
     fn new() -> Made {
         let profile = profiles().classes.iter().find(|class| class.name.contains("class G")).expect("a profile");
         let mut facts = profile.facts.clone();
-        facts.globals =
-            VARIABLES.iter().zip((GLOBALS..).step_by(64)).map(|(name, at)| ((*name).to_owned(), at)).collect();
-        facts.globals.insert(schema::TLS_DISTANCE.to_owned(), BELOW.wrapping_neg());
-        let (layout, _) = Layout::resolve(&[(FactSource::new(Origin::Profile, "made"), facts)]);
-        let module = Module {
-            path: "libgomp.so.1".to_owned(),
-            bias: 0,
-            ranges: vec![Range { start: 0x7_0000, end: 0x9_0000 }],
-            build_id: None,
-            file: Err(Vec::new()),
-        };
-        let info = crate::samples::Process::new().snapshot.instance;
-        let own_code = OwnCode::of(&module, origins().names, &origins().profiles.vocabulary);
-        let gomp = Gomp::bind(&module, &layout, info, own_code);
-        let mut heap = Heap::new();
-        heap.target.modules.push(module);
-        heap.target.memory.push((Addr(GLOBALS), vec![0; 64 * VARIABLES.len()]));
-        Made { gomp, heap }
-    }
-
-    fn zeros(&mut self, bytes: u64) -> Addr {
-        self.heap.zeros(bytes)
-    }
-
-    fn write(&mut self, at: Addr, value: u64, bytes: u64) {
-        self.heap.write(at, value, bytes);
+        facts.globals = [(schema::TLS_DISTANCE.to_owned(), BELOW.wrapping_neg())].into();
+        Made::of("libgomp.so.1", facts, &VARIABLES, |_, module, layout, info| {
+            let own_code = OwnCode::of(module, origins().names, &origins().profiles.vocabulary);
+            Gomp::bind(module, &layout, info, own_code)
+        })
     }
 
     fn made(&mut self, size: SizeOf) -> Addr {
@@ -91,29 +48,24 @@ impl Made {
 
     /// Sets a field of a struct.
     fn set(&mut self, of: Addr, slot: impl Fn(&schema::Structs) -> Slot, value: u64) {
-        let field = slot(&self.gomp.structs).field().expect("a field");
+        let field = slot(&self.runtime.structs).field().expect("a field");
         self.write(of.offset(field.offset), value, field.size);
     }
 
     fn addr_of(&self, of: Addr, slot: impl Fn(&schema::Structs) -> Slot) -> Addr {
-        of.offset(slot(&self.gomp.structs).offset().expect("a field"))
-    }
-
-    fn variable(&self, name: &str) -> Addr {
-        let place = VARIABLES.iter().position(|known| *known == name).expect("a variable");
-        Addr(GLOBALS + 64 * place as u64)
+        of.offset(slot(&self.runtime.structs).offset().expect("a field"))
     }
 
     /// Threads from LWP 1 on that execute the program, and the team of which they are the members.
     fn team(&mut self, size: u64) -> Addr {
-        let task = self.gomp.structs.task.size.get().expect("a size");
-        let first = self.gomp.structs.team.implicit_task.offset().expect("a field");
+        let task = self.runtime.structs.task.size.get().expect("a size");
+        let first = self.runtime.structs.team.implicit_task.offset().expect("a field");
         let team = self.zeros(first + size * (task + 8));
-        let pool = self.made(self.gomp.structs.pool.size);
+        let pool = self.made(self.runtime.structs.pool.size);
         let workers = self.zeros(8 * size);
         let releases = team.offset(first + size * task);
         for number in 0..size {
-            let thread = self.made(self.gomp.structs.thread.size);
+            let thread = self.made(self.runtime.structs.thread.size);
             let lwp = self.target.threads.len() as i32 + 1;
             let mut executes = thread_at(lwp, Addr(0x1000), Addr(0x7000));
             executes.pointer = Some(thread.offset(BELOW));
@@ -150,13 +102,13 @@ impl Made {
         const PRIVATE: u64 = 128;
         let number = Arch::X86_64.machine.call_number("futex").expect("a number");
         let registers = self.target.threads[lwp as usize - 1].registers.as_mut().expect("registers");
-        registers.pc = Addr(CODE);
+        registers.pc = handmade::CODE;
         let args = [word.0, PRIVATE, value.into(), 0, 0, 0];
         registers.syscall = Some(Syscall { number, args, begun: true });
     }
 
     fn snapshot(&self) -> RawSnapshot {
-        let (found, check) = snapshot(&self.gomp, &self.target);
+        let (found, check) = snapshot(&self.runtime, &self.target);
         assert_eq!(check.failure(), None);
         found
     }
@@ -213,7 +165,7 @@ fn team_that_breaks_what_every_team_keeps_to_is_not_used() {
         let mut made = Made::new();
         let team = made.team(3);
         made.set(team, slot, value);
-        let (found, check) = snapshot(&made.gomp, &made.target);
+        let (found, check) = snapshot(&made.runtime, &made.target);
         assert!(check.failure().is_some() || found.teams.is_empty(), "{value}");
         assert!(!found.issues.is_empty(), "{value}");
     }

@@ -1,113 +1,50 @@
 //! What is read of memory that is made up, in the layout of a shipped profile.
 
-use std::cell::OnceCell;
-use std::ops::{Deref, DerefMut, Range};
-use std::sync::atomic::AtomicBool;
-
-use ompd_layout::{FactSource, Layout};
-use ompd_process::Module;
 use test_programs::{ChangedTarget, thread_at};
 
 use super::*;
 use crate::bind::SizeOf;
-use crate::handmade::Heap;
+use crate::handmade;
 use crate::kmp::{origins, profiles, schema};
 use crate::owner::OwnCode;
 
 mod locks;
 
-/// The variables of the runtime, each in 64 bytes of its own.
-const GLOBALS: u64 = 0x8_0000;
 const VARIABLES: [&str; 4] = [schema::THREADS, schema::ALL_NTH, schema::THREADS_CAPACITY, schema::LOCK_TABLE];
 /// Bytes from what `pthread_self` returns to the thread pointer.
 const PTHREAD: u64 = 0;
 
 /// A process with libomp of LLVM 19.
-struct Made {
-    kmp: Kmp,
-    heap: Heap,
-    /// The table of threads.
-    table: Addr,
-}
-
-impl Deref for Made {
-    type Target = Heap;
-
-    fn deref(&self) -> &Heap {
-        &self.heap
-    }
-}
-
-impl DerefMut for Made {
-    fn deref_mut(&mut self) -> &mut Heap {
-        &mut self.heap
-    }
-}
+type Made = handmade::Made<Kmp>;
 
 impl Made {
     fn new() -> Made {
         let profile = profiles().classes.iter().find(|class| class.name.starts_with("libomp 19")).expect("a profile");
         let mut facts = profile.facts.clone();
-        let places = VARIABLES.iter().zip((GLOBALS..).step_by(64));
-        facts.globals = places.map(|(name, at)| ((*name).to_owned(), at)).collect();
-        let (layout, _) = Layout::resolve(&[(FactSource::new(Origin::Profile, "made"), facts)]);
-        let module = Module {
-            path: "libomp.so.5".to_owned(),
-            bias: 0,
-            ranges: vec![Range { start: 0x7_0000, end: 0x9_0000 }],
-            build_id: None,
-            file: Err(Vec::new()),
-        };
-        let kmp = Kmp {
-            info: crate::samples::Process::new().snapshot.instance,
-            base: module.base(),
-            own_code: OwnCode::of(&module, origins().names, &origins().profiles.vocabulary),
-            bias: 0,
-            structs: schema::Structs::bind(&layout),
-            layout,
-            lists_of_teams: Some(false),
-            libc: Vec::new(),
-            without_profile: None,
-            is_cached: false,
-            decoded_anew: OnceCell::new(),
-            stops: OnceCell::new(),
-            own: OnceCell::new(),
-            passes_own: AtomicBool::new(false),
-            enters_unnoted: OnceCell::new(),
-            own_calls: OnceCell::new(),
-            fits: AtomicBool::new(false),
-        };
-        let mut heap = Heap::new();
-        heap.target.modules.push(module);
-        heap.target.memory.push((Addr(GLOBALS), vec![0; 64 * VARIABLES.len()]));
-        let table = heap.zeros(8 * 16);
-        let mut made = Made { kmp, heap, table };
+        facts.globals.clear();
+        let mut made = Made::of("libomp.so.5", facts, &VARIABLES, |target, module, layout, info| {
+            let own_code = OwnCode::of(module, origins().names, &origins().profiles.vocabulary);
+            Kmp { lists_of_teams: Some(false), ..Kmp::bind(target, module, layout, info, own_code) }
+        });
+        let table = made.zeros(8 * 16);
         made.write(made.variable(schema::THREADS), table.0, 8);
         made.write(made.variable(schema::THREADS_CAPACITY), 16, 4);
         made
     }
 
-    fn variable(&self, name: &str) -> Addr {
-        let place = VARIABLES.iter().position(|known| *known == name).expect("a variable");
-        Addr(GLOBALS + 64 * place as u64)
-    }
-
-    fn zeros(&mut self, bytes: u64) -> Addr {
-        self.heap.zeros(bytes)
-    }
-
-    fn write(&mut self, at: Addr, value: u64, bytes: u64) {
-        self.heap.write(at, value, bytes);
+    /// The table of threads.
+    fn table(&self) -> Addr {
+        self.target.read_ptr(self.variable(schema::THREADS)).expect("the table")
     }
 
     fn made(&mut self, size: impl Fn(&schema::Structs) -> SizeOf) -> Addr {
-        let size = size(&self.kmp.structs).get().expect("a size");
+        let size = size(&self.runtime.structs).get().expect("a size");
         self.zeros(size)
     }
 
     /// Sets a field of a struct.
     fn set(&mut self, of: Addr, slot: impl Fn(&schema::Structs) -> Slot, value: u64) {
-        let field = slot(&self.kmp.structs).field().expect("a field");
+        let field = slot(&self.runtime.structs).field().expect("a field");
         self.write(of.offset(field.offset), value, field.size);
     }
 
@@ -128,12 +65,12 @@ impl Made {
             self.set(thread, |s| s.info.team, team.0);
             self.set(thread, |s| s.info.current_task, task.0);
             self.set(task, |s| s.taskdata.team, team.0);
-            let (table, all) = (self.table, self.variable(schema::ALL_NTH));
+            let (table, all) = (self.table(), self.variable(schema::ALL_NTH));
             self.write(table.offset(8 * gtid), thread.0, 8);
             self.write(members.offset(8 * number), thread.0, 8);
             self.write(all, gtid + 1, 4);
         }
-        let loops = self.kmp.structs.disp.size.get().expect("a size");
+        let loops = self.runtime.structs.disp.size.get().expect("a size");
         let loops = self.zeros(size * loops);
         self.set(team, |s| s.team.dispatch, loops.0);
         self.set(team, |s| s.team.threads, members.0);
@@ -146,7 +83,7 @@ impl Made {
 
     /// The descriptor of a thread.
     fn thread(&self, lwp: i32) -> Addr {
-        self.target.read_ptr(self.table.offset(8 * (lwp as u64 - 1))).expect("a thread")
+        self.target.read_ptr(self.table().offset(8 * (lwp as u64 - 1))).expect("a thread")
     }
 
     fn snapshot(&self) -> RawSnapshot {
@@ -156,7 +93,7 @@ impl Made {
     }
 
     fn checked(&self) -> (RawSnapshot, SelfCheck) {
-        snapshot(&self.kmp, &ChangedTarget::new(&self.target).with_pthread_distance(Some(PTHREAD)))
+        snapshot(&self.runtime, &ChangedTarget::new(&self.target).with_pthread_distance(Some(PTHREAD)))
     }
 }
 
@@ -222,8 +159,8 @@ fn table_that_has_fewer_threads_than_the_runtime_counts_is_an_issue() {
     // A hole in the table is none.
     let hole = |made: &mut Made| {
         made.set(made.thread(3), |s| s.info.ds_gtid, 7);
-        made.write(made.table.offset(8 * 7), made.thread(3).0, 8);
-        made.write(made.table.offset(8 * 2), 0, 8);
+        made.write(made.table().offset(8 * 7), made.thread(3).0, 8);
+        made.write(made.table().offset(8 * 2), 0, 8);
     };
     assert_eq!(issues(hole), (3, 0, false));
     let (threads, found, failed) = issues(|made| made.set(made.thread(2), |s| s.info.ds_gtid, 5));

@@ -24,7 +24,7 @@ const LOOP: Share = Share { schedule: DYNAMIC, next: 8, end: 20, step: 1, chunk:
 fn loop_of(share: Share, change: impl Fn(&mut Made, Addr)) -> Option<Loop> {
     let mut made = Made::new();
     made.team(2);
-    let record = made.made(made.gomp.structs.work_share.size);
+    let record = made.made(made.runtime.structs.work_share.size);
     let earlier = made.zeros(64);
     made.set(record, |s| s.work_share.sched, share.schedule);
     made.set(record, |s| s.work_share.next, share.next.cast_unsigned());
@@ -169,7 +169,7 @@ fn turn_in_an_ordered_loop_is_that_of_the_first_in_its_queue() {
 /// A doacross loop over numbers of these shifts, with an element of the array for each of `cells`.
 fn doacross(share: Share, shifts: &[u32], cells: &[u64], change: impl Fn(&mut Made, Addr)) -> Option<Doacross> {
     let found = loop_of(share, |made, record| {
-        let size = made.gomp.structs.doacross.size.get().expect("a size");
+        let size = made.runtime.structs.doacross.size.get().expect("a size");
         let memory = made.zeros(size + 64 * (cells.len() as u64 + 2));
         let counts = made.addr_of(memory, |s| s.doacross.shift_counts);
         let array = Addr((counts.0 + 4 * shifts.len() as u64).next_multiple_of(64));

@@ -28,7 +28,7 @@ impl Tasks {
 
     /// A task with as many dependences as given, on these addresses in these ways.
     fn task(&mut self, kind: u64, depends: &[(u64, u64)]) -> Addr {
-        let s = &self.made.gomp.structs;
+        let s = &self.made.runtime.structs;
         let (size, entry) = (s.task.size.get().expect("a size"), s.depend.size.get().expect("a size"));
         let task = self.made.zeros(size + entry * depends.len() as u64);
         self.made.set(task, |s| s.task.kind, kind);
@@ -45,7 +45,7 @@ impl Tasks {
 
     /// Where the link of a task for one of its lists is.
     fn link(&self, task: Addr, list: u64) -> Addr {
-        let node = self.made.gomp.structs.node.size.get().expect("a size");
+        let node = self.made.runtime.structs.node.size.get().expect("a size");
         self.made.addr_of(task, |s| s.task.pnode).offset(list * node)
     }
 
@@ -211,7 +211,7 @@ fn tasks_with_priorities_are_in_a_tree_the_highest_first() {
         task
     });
     let nodes = tasks.map(|task| {
-        let node = t.made.made(t.made.gomp.structs.tree.size);
+        let node = t.made.made(t.made.runtime.structs.tree.size);
         let first = t.list(TEAM, &[task]);
         t.made.set(node, |s| s.tree.tasks, first.0);
         node
@@ -235,8 +235,8 @@ fn tasks_with_priorities_are_in_a_tree_the_highest_first() {
 #[test]
 fn tasks_of_a_taskgroup_are_found_by_it() {
     let mut t = Tasks::new();
-    let group = t.made.made(t.made.gomp.structs.taskgroup.size);
-    let outer = t.made.made(t.made.gomp.structs.taskgroup.size);
+    let group = t.made.made(t.made.runtime.structs.taskgroup.size);
+    let outer = t.made.made(t.made.runtime.structs.taskgroup.size);
     t.made.set(group, |s| s.taskgroup.prev, outer.0);
     t.made.set(group, |s| s.taskgroup.num_children, 2);
     t.made.set(group, |s| s.taskgroup.cancelled, 1);
@@ -287,7 +287,7 @@ fn wait_for_tasks(prepare: impl Fn(&mut Tasks) -> Addr, posted: bool) -> (WaitKi
 fn taskwait_is_over_once_the_task_has_no_children() {
     let of = |children: bool, posted| {
         let prepare = |t: &mut Tasks| {
-            let wait = t.made.made(t.made.gomp.structs.taskwait.size);
+            let wait = t.made.made(t.made.runtime.structs.taskwait.size);
             t.made.set(wait, |s| s.taskwait.in_taskwait, 1);
             t.made.set(t.parent, |s| s.task.taskwait, wait.0);
             if children {
@@ -308,7 +308,7 @@ fn taskwait_is_over_once_the_task_has_no_children() {
 fn wait_for_dependences_is_over_once_none_is_left() {
     let of = |left, posted| {
         let prepare = |t: &mut Tasks| {
-            let wait = t.made.made(t.made.gomp.structs.taskwait.size);
+            let wait = t.made.made(t.made.runtime.structs.taskwait.size);
             t.made.set(wait, |s| s.taskwait.in_depend_wait, 1);
             t.made.set(wait, |s| s.taskwait.n_depend, left);
             t.made.set(t.parent, |s| s.task.taskwait, wait.0);
@@ -325,7 +325,7 @@ fn wait_for_dependences_is_over_once_none_is_left() {
 fn end_of_a_taskgroup_is_over_once_it_has_no_tasks() {
     let of = |left, posted| {
         let prepare = |t: &mut Tasks| {
-            let group = t.made.made(t.made.gomp.structs.taskgroup.size);
+            let group = t.made.made(t.made.runtime.structs.taskgroup.size);
             t.made.set(group, |s| s.taskgroup.num_children, left);
             t.made.set(t.parent, |s| s.task.taskgroup, group.0);
             t.made.addr_of(group, |s| s.taskgroup.sem)

@@ -15,7 +15,7 @@ impl Made {
         let mut made = Made::new();
         made.team(3);
         let lock = made.made(size);
-        let entry = made.kmp.structs.indirect_lock.size.get().expect("a size");
+        let entry = made.runtime.structs.indirect_lock.size.get().expect("a size");
         let rows = made.zeros(8 * 4);
         let row = made.zeros(1024 * entry);
         for at in 0..4 {
@@ -26,13 +26,6 @@ impl Made {
         made.set(at, |s| s.indirect_lock.lock, lock.0);
         made.set(at, |s| s.indirect_lock.kind, kind);
         let table = made.variable(schema::LOCK_TABLE);
-        let size = made.kmp.structs.lock_table.size.get().expect("a size");
-        made.target.memory.retain(|(start, _)| *start != Addr(GLOBALS));
-        let mut globals = vec![0; 64 * VARIABLES.len() + size as usize];
-        globals[..8].copy_from_slice(&made.table.0.to_le_bytes());
-        made.target.memory.push((Addr(GLOBALS), globals));
-        made.write(made.variable(schema::ALL_NTH), 3, 4);
-        made.write(made.variable(schema::THREADS_CAPACITY), 16, 4);
         made.set(table, |s| s.lock_table.table, rows.0);
         made.set(table, |s| s.lock_table.nrow_ptrs, 4);
         made.set(table, |s| s.lock_table.next, index + 1);
@@ -204,12 +197,12 @@ fn locks_of_all_rows_of_all_tables_are_read() {
     // The table continues in another one, after two entries of which none is in use.
     let mut made = index(1024);
     let first = made.variable(schema::LOCK_TABLE);
-    let (next, size) = (made.made(|s| s.lock_table.size), made.kmp.structs.lock_table.size.get().expect("a size"));
+    let (next, size) = (made.made(|s| s.lock_table.size), made.runtime.structs.lock_table.size.get().expect("a size"));
     for at in (0..size).step_by(8) {
         let word = made.target.read_u64(first.offset(at)).expect("a word");
         made.write(next.offset(at), word, 8);
     }
-    let empty = made.zeros(1024 * made.kmp.structs.indirect_lock.size.get().expect("a size"));
+    let empty = made.zeros(1024 * made.runtime.structs.indirect_lock.size.get().expect("a size"));
     let rows = made.zeros(8);
     made.write(rows, empty.0, 8);
     made.set(first, |s| s.lock_table.table, rows.0);
