@@ -197,6 +197,10 @@ impl<'t> Images<'t> {
         let index = self.index_at(slot).filter(|index| self.index_at(held) == Some(*index))?;
         let image = self.images.get(index)?;
         let file = image.info.as_ref()?.file();
+        // The linkage table has the stubs. A file without names of sections is asked for the relocation itself, which takes longer.
+        if file.section_range(".plt").is_some_and(|stubs| !stubs.contains(&held.back(image.bias).0)) {
+            return None;
+        }
         let name = file.relocations().get(&slot.back(image.bias).0)?.symbol.as_deref()?;
         let mut exported = self.images.iter().filter(|image| image.module.exports(name));
         let symbol = exported.next()?.module.symbol(name)?;
