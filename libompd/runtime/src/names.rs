@@ -152,8 +152,8 @@ const MAX_NAME: usize = 16 << 10;
 /// Bytes of a mangled name that is read as one.
 const MAX_MANGLED: usize = 64 << 10;
 
-/// C++ and Rust names as their source has them, C++ functions without their arguments. Anything else stays as it is,
-/// but is cut where it is longer than any name. What compilers append to the name of a function for the bodies of its
+/// Names of C++, Rust and Fortran's modules as their source has them, C++ functions without their arguments. Anything else stays as
+/// it is, but is cut where it is longer than any name. What compilers append to the name of a function for the bodies of its
 /// constructs (`._omp_fn.0`) stays.
 pub fn demangle(raw: &str) -> String {
     let mut name = Short::default();
@@ -174,8 +174,30 @@ pub fn demangle(raw: &str) -> String {
         }
         name = Short::default();
     }
-    let whole = name.write_str(raw);
+    let fortran = fortran_name(raw);
+    let whole = name.write_str(fortran.as_deref().unwrap_or(raw));
     name.finish(whole)
+}
+
+/// gfortran writes `__MODULE_MOD_NAME` for what belongs to a module (gcc/fortran/trans-decl.cc), flang `_QMmodulePname`
+/// (flang/docs/BijectiveInternalNameUniquing.md).
+fn fortran_name(raw: &str) -> Option<String> {
+    if let Some((module, name)) = raw.strip_prefix("__").and_then(|rest| rest.split_once("_MOD_")) {
+        return Some(format!("{module}::{name}"));
+    }
+    let mut rest = raw.strip_prefix("_Q")?;
+    if rest == "Qmain" {
+        return Some("main program".to_owned());
+    }
+    // Each part is a capital letter for the kind, then a name in small letters: modules, submodules, procedures, variables.
+    let mut parts = Vec::new();
+    while !rest.is_empty() {
+        rest = rest.strip_prefix(['M', 'S', 'F', 'P', 'E'])?;
+        let (part, behind) = rest.split_at(rest.find(|c: char| c.is_ascii_uppercase()).unwrap_or(rest.len()));
+        parts.push(part);
+        rest = behind;
+    }
+    (!parts.is_empty()).then(|| parts.join("::"))
 }
 
 /// A text that takes no more than [`MAX_NAME`] bytes.
@@ -276,6 +298,9 @@ mod tests {
         assert_eq!(demangle("_ZN6solver4GridIdE5relaxEi._omp_fn.0"), "solver::Grid<double>::relax._omp_fn.0");
         assert_eq!(demangle("_RNvCs1234_7mycrate3foo"), "mycrate::foo");
         assert_eq!(demangle(".omp_outlined..3"), ".omp_outlined..3");
-        assert_eq!(demangle("_Zork"), "_Zork");
+        assert_eq!(demangle("__physics_MOD_gate"), "physics::gate");
+        assert_eq!(demangle("_QMphysicsSpartFstepEgate"), "physics::part::step::gate");
+        // Names of something else.
+        assert_eq!(["_Zork", "__MOD_x", "_Qother"].map(demangle), ["_Zork", "__MOD_x", "_Qother"]);
     }
 }

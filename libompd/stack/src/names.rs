@@ -15,7 +15,8 @@ pub fn source_name(raw: &str, language: Option<DwLang>) -> String {
     if demangled != plain {
         return without_tags(demangled);
     }
-    fortran_name(plain, is_fortran(language)).unwrap_or_else(|| plain.to_owned())
+    let own = is_fortran(language).then(|| fortran_name(plain)).flatten();
+    own.unwrap_or_else(|| plain.to_owned())
 }
 
 /// A demangled name without ABI tags, which its source has elsewhere. Numba's are a hundred letters long.
@@ -64,40 +65,16 @@ pub(crate) fn without_clones(name: &str) -> &str {
     cut.map_or(name, |at| &name[..at])
 }
 
-/// gfortran writes `__MODULE_MOD_NAME` for procedures of modules, and an underscore behind the others
-/// (gcc/fortran/trans-decl.cc); flang `_QMmodulePname` and `_QPname` (flang/docs/BijectiveInternalNameUniquing.md). The
-/// underscore says nothing by itself: only in Fortran's units (`known`) is it taken away.
-fn fortran_name(raw: &str, known: bool) -> Option<String> {
-    if let Some((module, name)) = raw.strip_prefix("__").and_then(|rest| rest.split_once("_MOD_")) {
-        return Some(format!("{module}::{name}"));
-    }
-    if let Some(rest) = raw.strip_prefix("_Q") {
-        return flang_name(rest);
-    }
-    if !known || raw == "MAIN__" {
+/// What gfortran adds to names outside of modules (gcc/fortran/trans-decl.cc): an underscore, which says nothing by itself, and
+/// numbers of internal procedures.
+fn fortran_name(raw: &str) -> Option<String> {
+    if raw == "MAIN__" {
         return None;
     }
-    // Internal procedures get a number.
     if let Some((name, number)) = raw.split_once('.') {
         return number.bytes().all(|b| b.is_ascii_digit()).then(|| name.to_owned()).filter(|name| !name.is_empty());
     }
     raw.strip_suffix('_').filter(|name| !name.is_empty()).map(str::to_owned)
-}
-
-/// Parts of flang's names: a capital letter for the kind, then a lower-case name.
-fn flang_name(mut rest: &str) -> Option<String> {
-    if rest == "Qmain" {
-        return Some("main program".to_owned());
-    }
-    let mut parts = Vec::new();
-    while !rest.is_empty() {
-        let kind = rest.chars().next().filter(|c| matches!(c, 'M' | 'S' | 'F' | 'P'))?;
-        rest = &rest[kind.len_utf8()..];
-        let end = rest.find(|c: char| c.is_ascii_uppercase()).unwrap_or(rest.len());
-        parts.push(&rest[..end]);
-        rest = &rest[end..];
-    }
-    (!parts.is_empty()).then(|| parts.join("::"))
 }
 
 #[cfg(test)]
