@@ -83,7 +83,8 @@ impl<R> Made<R> {
             file: Err(Vec::new()),
         };
         let mut heap = Heap::new();
-        let runtime = bind(&heap.target, &module, layout, crate::samples::Process::new().snapshot.instance);
+        let info = InstanceInfo { base: module.base(), ..crate::samples::Process::new().snapshot.instance };
+        let runtime = bind(&heap.target, &module, layout, info);
         heap.target.modules.push(module);
         heap.target.memory.push((Addr(VARIABLES), vec![0; EACH as usize * variables.len()]));
         Made { runtime, heap, variables }

@@ -12,6 +12,8 @@ use crate::owner::OwnCode;
 
 mod loops;
 mod places;
+mod pools;
+mod set_aside;
 mod tasks;
 mod waits;
 
