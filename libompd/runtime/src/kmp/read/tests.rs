@@ -9,6 +9,7 @@ use crate::kmp::{origins, profiles, schema};
 use crate::owner::OwnCode;
 
 mod locks;
+mod waits;
 
 const VARIABLES: [&str; 4] = [schema::THREADS, schema::ALL_NTH, schema::THREADS_CAPACITY, schema::LOCK_TABLE];
 /// Bytes from what `pthread_self` returns to the thread pointer.

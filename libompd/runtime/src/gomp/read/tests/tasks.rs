@@ -143,6 +143,39 @@ fn tasks_that_have_begun_come_behind_those_that_have_not() {
     assert_eq!(events[0], Some(None));
 }
 
+#[test]
+fn task_is_suspended_only_if_it_is_known_of_all_threads_what_they_execute() {
+    let state = |change: &dyn Fn(&mut Tasks, Addr)| {
+        let mut t = Tasks::new();
+        let begun = t.task(TIED, &[]);
+        t.children(&[begun], &[]);
+        t.children(&[], &[begun]);
+        change(&mut t, begun);
+        let (_, explicit) = t.read();
+        explicit.into_iter().map(|(_, task)| task.state).next().expect("the task")
+    };
+    assert_eq!(state(&|_, _| ()).get(), Some(TaskState::Suspended));
+    // In which team this thread is, is unknown, and so is whether it is still about the task that it names.
+    let leaving = |t: &mut Tasks, task: Addr| {
+        let data = t.made.data(2);
+        t.made.set(data, |s| s.thread.thread_pool, 0);
+        t.made.set(data, |s| s.thread.task, task.0);
+        t.made.target.threads[1].registers.as_mut().expect("registers").pc = handmade::CODE;
+    };
+    assert_eq!(state(&leaving), Fact::unknown(Common::MayBeExecuted));
+    let elsewhere = |t: &mut Tasks, task: Addr| {
+        leaving(t, task);
+        let data = t.made.data(2);
+        t.made.set(data, |s| s.thread.task, task.0 + 8);
+    };
+    assert_eq!(state(&elsewhere).get(), Some(TaskState::Suspended));
+    // Where this thread keeps what it executes is unknown.
+    let lost = |t: &mut Tasks, _: Addr| {
+        (t.made.target.threads[1].pointer, t.made.target.threads[1].registers) = (None, Err("lost".to_owned()));
+    };
+    assert_eq!(state(&lost), Fact::unknown(Common::MayBeExecuted));
+}
+
 /// Task 2 depends on task 1, and task 3 on both.
 #[test]
 fn tasks_that_depend_on_others_are_blocked_by_them() {
