@@ -9,9 +9,11 @@ use crate::kmp::{origins, profiles, schema};
 use crate::owner::OwnCode;
 
 mod locks;
+mod loops;
 mod waits;
 
-const VARIABLES: [&str; 4] = [schema::THREADS, schema::ALL_NTH, schema::THREADS_CAPACITY, schema::LOCK_TABLE];
+const VARIABLES: [&str; 5] =
+    [schema::THREADS, schema::ALL_NTH, schema::THREADS_CAPACITY, schema::LOCK_TABLE, schema::CANCEL];
 /// Bytes from what `pthread_self` returns to the thread pointer.
 const PTHREAD: u64 = 0;
 
