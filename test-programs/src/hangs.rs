@@ -126,6 +126,8 @@ pub const HEALTHY: &[Case] = &[
     Case::of("healthy/timer"),
     Case::of("healthy/threads_come_and_go"),
     Case::of("healthy/turns"),
+    Case::of("healthy/two_ordered"),
+    Case::of("healthy/handler_works"),
     // GCC's tasks stay on their threads.
     Case::of("healthy/moved_untied").needs(Needs::OwnCompiler),
     // libomp's barriers wait for all members, whatever was cancelled.

@@ -215,6 +215,7 @@ impl Core {
             handled_signals: None,
             cpus: None,
             main_stack: None,
+            inner_ids: None,
             environment: Environment::default(),
         };
         for registers in notes.threads.iter_mut().filter_map(|thread| thread.registers.as_mut().ok()) {

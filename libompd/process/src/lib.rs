@@ -13,6 +13,7 @@
 //!
 //! Addresses of the target are [`Addr`], never pointers or `usize`: a 32-bit or big-endian core opens on any host.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -99,6 +100,19 @@ pub struct ProcessInfo {
     pub main_stack: Option<Addr>,
     /// The environment it was started with.
     pub environment: Environment,
+    /// If it is in a PID namespace within that of the reader: the kernel thread ids of its threads by their ids there, as of opening it
+    /// (pid_namespaces(7)). Its memory has the latter. Live processes only.
+    pub inner_ids: Option<BTreeMap<i32, i32>>,
+}
+
+impl ProcessInfo {
+    /// The kernel thread id of the thread that has this id in the memory of the process. `None` if it is not known.
+    pub fn thread_of_id(&self, id: i32) -> Option<i32> {
+        match &self.inner_ids {
+            Some(ids) => ids.get(&id).copied(),
+            None => Some(id),
+        }
+    }
 }
 
 /// A process that traces another one.

@@ -223,6 +223,7 @@ impl Live {
             cpus,
             main_stack,
             environment,
+            inner_ids: process.inner_ids(),
             ..ProcessInfo::default()
         };
         let start_time = stat.starttime;

@@ -60,6 +60,8 @@ pub struct StackEvidence {
     pub task_calls: BTreeMap<TaskId, TaskCall>,
     /// Calls of the runtime that threads are in, by LWP.
     pub calls: HashMap<i32, RuntimeCall>,
+    /// Threads (LWP) that execute a signal handler, and had code of this runtime on their stacks when the signal came.
+    pub interrupted: HashSet<i32>,
     /// Lines at which the code of bodies begins, by where their functions begin.
     pub begins: HashMap<Addr, SourceLine>,
 }

@@ -147,8 +147,8 @@ fn signals(handled: Option<u64>, blocked: impl IntoIterator<Item = Option<u64>>)
 
 /// Functions that set the handler of a signal: those of the C library (signal(2), sigaction(2), sigvec(3), sigset(3),
 /// sysv_signal(3)).
-const SETTERS: [&str; 8] =
-    ["sigaction", "__sigaction", "signal", "bsd_signal", "__sysv_signal", "sysv_signal", "sigset", "sigvec"];
+const SETTERS: [&str; 9] =
+    ["sigaction", "__sigaction", "signal", "bsd_signal", "ssignal", "__sysv_signal", "sysv_signal", "sigset", "sigvec"];
 /// How the names of those of libgfortran begin (intrinsics/signal.c, intrinsics/alarm.c).
 const FORTRAN_SETTERS: [&str; 2] = ["_gfortran_signal_", "_gfortran_alarm_"];
 /// How the names of libraries begin whose own handlers only tell of errors in the program (libgfortran/runtime/compile_options.c).
@@ -281,6 +281,7 @@ pub const MUTEX_OWNER: u64 = 8;
 fn mutex_owner(target: &dyn Target, pointers: &Pointers, blocked: Blocked) -> Option<i32> {
     let Blocked::Futex(word) = blocked else { return None };
     let owner = i32::try_from(target.read_u32(word.offset(MUTEX_OWNER)).ok()?).ok()?;
+    let owner = target.process().thread_of_id(owner)?;
     pointers.of.contains_key(&owner).then_some(owner)
 }
 

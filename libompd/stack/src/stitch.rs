@@ -363,9 +363,19 @@ pub(crate) fn evidence(
     }
     for (runtime, (snapshot, evidence)) in snapshots.iter().zip(&mut all).enumerate() {
         evidence.calls = waiting::calls(process, snapshot, runtime, threads);
+        evidence.interrupted = interrupted(runtime, threads);
         evidence.begins = begins(process, snapshot, evidence);
     }
     all
+}
+
+/// Threads that execute a signal handler over code of a runtime.
+fn interrupted(runtime: usize, threads: &[Physical]) -> HashSet<i32> {
+    let is = |physical: &&Physical| {
+        let mut segments = physical.segments.iter().skip_while(|segment| !segment.interrupts).skip(1);
+        segments.any(|segment| segment.owner == CodeOwner::Runtime(runtime))
+    };
+    threads.iter().filter(is).map(|physical| physical.lwp).collect()
 }
 
 /// Where the function of a task on a stack begins. Without a name, it may as well be one that copies the task's variables: then

@@ -328,4 +328,4 @@ programs!(hang in "hangs" of HANGS, every_hang_is_tested:
 programs!(healthy in "healthy" of HEALTHY, every_healthy_program_is_tested:
     idle, busy, oversubscribed, long_critical, deep_tasks, depend_pipeline, loops, nested_busy, detach_fulfilled, io,
     outside_waits, pthread_pools, held_across, task_groups, tail_tasks, timer, threads_come_and_go, turns,
-    moved_untied, cancelled_barrier);
+    two_ordered, handler_works, moved_untied, cancelled_barrier);

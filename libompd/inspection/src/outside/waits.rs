@@ -269,7 +269,7 @@ impl Waits<'_> {
     fn mutex_owner(&self, word: Addr) -> Option<Read<i32>> {
         let bytes = self.bytes(word.checked_add(MUTEX_OWNER)?, 4)?;
         let owner = i32::try_from(self.target.arch().byte_order.uint(&bytes)).ok().filter(|owner| *owner > 0)?;
-        Some(Read { value: owner, origin: Origin::Os })
+        Some(Read { value: self.target.process().thread_of_id(owner)?, origin: Origin::Os })
     }
 
     /// `struct timespec`.

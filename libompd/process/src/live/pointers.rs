@@ -53,8 +53,7 @@ impl Live {
             return true;
         }
         let source = self.lists();
-        let nested = self.process.status().ok().and_then(|status| status.nspid).is_some_and(|ids| ids.len() > 1);
-        !nested
+        self.info.inner_ids.is_none()
             && glibc::pointer_distance(&source, self.arch).is_some()
             && Lists::find(&source, self.arch, false).is_ok()
     }

@@ -4,6 +4,7 @@
 //! bytes and converted with replacement characters first.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Read as _};
@@ -189,6 +190,18 @@ impl ProcDir {
     /// `status` of one of its threads, as text: parsing all of it would take too long for thousands.
     pub fn task_status(&self, tid: i32) -> Option<String> {
         self.text(&format!("task/{tid}/status")).ok()
+    }
+
+    /// Its threads by their ids in its own PID namespace, if that is another than the one of this procfs.
+    pub fn inner_ids(&self) -> Option<BTreeMap<i32, i32>> {
+        // `NSpid` has the id in each namespace, the own one last (proc_pid_status(5)).
+        let inner = |text: String| {
+            let ids = text.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace();
+            ids.skip(1).last()?.parse::<i32>().ok()
+        };
+        inner(self.text("status").ok()?)?;
+        let tids = self.tasks().ok()?.into_iter();
+        Some(tids.filter_map(|tid| Some((inner(self.task_status(tid)?)?, tid))).collect())
     }
 
     /// True if a descriptor of the process is a socket.

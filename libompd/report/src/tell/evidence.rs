@@ -369,9 +369,7 @@ impl Teller<'_> {
             }
             Node::Ordered(runtime, team) => {
                 let snapshot = &self.inspection.runtimes[runtime];
-                let mut turns =
-                    snapshot.loops.iter().filter(|of| of.team == team).filter_map(|of| of.ordered_turn.flat());
-                let number = turns.next()?;
+                let number = snapshot.ordered_turn(team)?;
                 Some(format!("it is the turn of thread {number} of {}", self.team(runtime, team)))
             }
             Node::Word(..) => Some("its owner is not recorded".to_owned()),

@@ -18,8 +18,8 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let locks = teller.locks(verdict);
     let lock = || locks.first().cloned().unwrap_or_else(|| "the lock".to_owned());
     let missing = matches!(verdict.situation, Situation::MissingMember) && locks.is_empty();
-    let by_itself = teller.probably_holds_itself(verdict).is_some();
-    if (missing || verdict.certainty == Certainty::Waiting && !by_itself)
+    let by_itself = teller.probably_held_by_waiter(verdict);
+    if (missing || verdict.certainty == Certainty::Waiting && by_itself.is_none())
         && let Some(fix) = outside(teller, verdict)
     {
         return fix;
@@ -42,7 +42,7 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
             let names = if locks.len() > 1 { words::and(&locks) } else { "the locks".to_owned() };
             format!("Set {names} in the same order in every thread, or use one lock for all.")
         }
-        Situation::SelfDeadlock if is_critical(teller, verdict) => {
+        Situation::SelfDeadlock if verdict.core.iter().any(|node| is_critical(teller, *node)) => {
             NESTED_CRITICAL.to_owned()
         }
         Situation::SelfDeadlock => {
@@ -91,12 +91,13 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
              after fork, or set OMP_NUM_THREADS=1 in the child."
                 .to_owned()
         }
-        Situation::ClosedWaits | Situation::LockHeld if by_itself && is_critical(teller, verdict) => {
-            NESTED_CRITICAL.to_owned()
-        }
-        Situation::ClosedWaits | Situation::LockHeld if teller.probably_holds_itself(verdict).is_some() => {
-            let lock = teller.probably_holds_itself(verdict).map_or_else(lock, |(_, lock)| lock);
-            format!("If so: unset {lock} before it is set again, or make it a nestable lock (omp_nest_lock_t).")
+        Situation::ClosedWaits | Situation::LockHeld if by_itself.is_some() => {
+            match by_itself.filter(|(_, node, _)| !is_critical(teller, *node)) {
+                Some((.., lock)) => {
+                    format!("If so: unset {lock} before it is set again, or make it a nestable lock (omp_nest_lock_t).")
+                }
+                None => NESTED_CRITICAL.to_owned(),
+            }
         }
         Situation::ClosedWaits if teller.probable_cycle(verdict).is_some() => {
             "If so: set the locks in the same order in every thread, or use one lock for both.".to_owned()
@@ -164,13 +165,9 @@ fn moving(teller: &Teller<'_>, verdict: &Verdict) -> String {
     }
 }
 
-fn is_critical(teller: &Teller<'_>, verdict: &Verdict) -> bool {
+fn is_critical(teller: &Teller<'_>, node: Node) -> bool {
     use ompd_runtime::model::LockKind;
-    verdict.core.iter().any(|node| match node {
-        Node::Lock(runtime, id) => {
-            let lock = teller.inspection.runtimes[*runtime].lock(*id);
-            lock.is_some_and(|lock| lock.kind.get() == Some(LockKind::Critical))
-        }
-        _ => false,
-    })
+    let Node::Lock(runtime, id) = node else { return false };
+    let lock = teller.inspection.runtimes[runtime].lock(id);
+    lock.is_some_and(|lock| lock.kind.get() == Some(LockKind::Critical))
 }

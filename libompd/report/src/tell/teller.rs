@@ -427,6 +427,11 @@ impl Teller<'_> {
 
     /// A thread that waits for a lock which it probably holds itself, as an inference.
     pub(super) fn probably_holds_itself(&self, verdict: &Verdict) -> Option<(i32, String)> {
+        self.probably_held_by_waiter(verdict).map(|(lwp, _, lock)| (lwp, lock))
+    }
+
+    /// The same, with the lock's node.
+    pub(super) fn probably_held_by_waiter(&self, verdict: &Verdict) -> Option<(i32, Node, String)> {
         verdict.core.iter().find_map(|node| {
             let probable = self.probable(*node).filter(|probable| probable.lwps.len() == 1)?;
             let waits = |lwp: &i32| self.inspection.waits_for.graph.waits_for(Node::Thread(*lwp)).any(|of| of == *node);
@@ -434,7 +439,7 @@ impl Teller<'_> {
             let lwp = probable.lwps[0];
             let is_there = self.waiting(verdict).contains(&lwp) || verdict.held_up.contains(&lwp);
             let lwp = Some(lwp).filter(|lwp| is_there && waits(lwp))?;
-            Some((lwp, self.lock(*node)?))
+            Some((lwp, *node, self.lock(*node)?))
         })
     }
 
@@ -495,8 +500,7 @@ impl Teller<'_> {
         verdict.core.iter().find_map(|node| {
             let Node::Ordered(runtime, id) = *node else { return None };
             let snapshot = &self.inspection.runtimes[runtime];
-            let mut turns = snapshot.loops.iter().filter(|of| of.team == id).filter_map(|of| of.ordered_turn.flat());
-            snapshot.team(id)?.members.get(turns.next()? as usize).copied().flatten()
+            snapshot.team(id)?.members.get(snapshot.ordered_turn(id)? as usize).copied().flatten()
         })
     }
 

@@ -72,6 +72,7 @@ reasons! {
         ImplausiblePlaces: "gomp-implausible-places", "its table of places is implausible";
         SetSizeUnknown: "gomp-set-size-unknown", "how large a set of processors is does not show where there is one place";
         TooManyProcessors: "gomp-too-many-processors", "its places have too many processors";
+        LoopForMemory: "gomp-loop-for-memory", "GCC starts such a loop of one iteration also to get memory for `scan` and reductions of tasks";
         LoopBeginForgotten: "gomp-loop-begin-forgotten", "libgomp forgets where a loop began once iterations have been handed out";
         TurnOfNoMember { number: u32 }: "gomp-turn-of-no-member", "it is the turn of number {number}";
         CountersTooWide: "gomp-counters-too-wide", "the counters of its nest do not fit into one number, and libgomp writes them one after the other";

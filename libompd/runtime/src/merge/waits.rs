@@ -38,6 +38,9 @@ fn by_evidence(raw: &RawSnapshot, stacks: &StackEvidence, in_program: &HashSet<i
     let mut waits: Vec<Fact<Option<Wait>>> = raw.threads.iter().map(|thread| thread.wait.clone()).collect();
     let mut found: Vec<(usize, Wait)> = Vec::new();
     for (index, thread) in raw.threads.iter().enumerate() {
+        if thread.lwp.is_some_and(|lwp| stacks.interrupted.contains(&lwp)) {
+            waits[index] = in_handler(thread, stacks);
+        }
         // Memory and registers leave it open, and its stack shows that it executes code of the program.
         // So it does where memory shows only that it may begin the region.
         let is_open = match &waits[index] {
@@ -72,6 +75,21 @@ fn by_evidence(raw: &RawSnapshot, stacks: &StackEvidence, in_program: &HashSet<i
         waits[index] = Fact::known(Some(wait), Origin::Stack);
     }
     waits
+}
+
+/// What a thread waits for that executes a signal handler. Memory shows what it waited for when the signal came, if that was not for a
+/// lock: a thread queues up for one lock at a time, which the handler may have set as well.
+fn in_handler(thread: &RawThread, stacks: &StackEvidence) -> Fact<Option<Wait>> {
+    let calls = thread.lwp.is_some_and(|lwp| stacks.calls.contains_key(&lwp));
+    match &thread.wait {
+        Fact::Known { value: Some(wait), .. }
+            if wait.origin == Origin::Registers || calls && wait.kind.is_for_lock() =>
+        {
+            thread.wait.clone()
+        }
+        _ if calls => Fact::unknown(Common::InSignalHandler),
+        _ => Fact::known(None, Origin::Stack),
+    }
 }
 
 /// What tasks wait for: the one a thread executes for the tasks that the thread waits for, a suspended one for what it has called.
@@ -217,9 +235,11 @@ fn over(raw: &RawSnapshot, waits: &[Fact<Option<Wait>>], thread: &RawThread, wai
             if group.is_some_and(|g| g.unfinished.get().is_some_and(|n| n > 0)) { not } else { unknown() }
         }
         WaitKind::Ordered => {
-            let (team, number) = (thread.team.flat(), thread.thread_num.get());
-            let mut turns = raw.loops.iter().filter(|l| Some(l.team) == team).filter_map(|l| l.ordered_turn.flat());
-            if number.is_some() && turns.any(|turn| Some(turn) != number) { not } else { unknown() }
+            let turn = thread.team.flat().zip(thread.thread_num.get()).and_then(|(team, number)| {
+                let own = |of: &&Loop| of.team == team && of.members.contains(&number);
+                Some((number, raw.loops.iter().find(own)?.ordered_turn.flat()?))
+            });
+            if turn.is_some_and(|(number, turn)| turn != number) { not } else { unknown() }
         }
         _ => unknown(),
     }

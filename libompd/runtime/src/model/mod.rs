@@ -367,6 +367,20 @@ impl RuntimeSnapshot {
         self.tasks.get(id.0)
     }
 
+    /// The number of the member whose turn it is in the `ordered` loop in which members of the team wait for theirs. `None` also if
+    /// they wait in several: after a loop with `nowait` members may be in the next one.
+    pub fn ordered_turn(&self, team: TeamId) -> Option<u32> {
+        let waits = |number: &u32| {
+            let lwp = self.team(team)?.members.get(*number as usize).copied().flatten()?;
+            let wait = self.thread_by_lwp(lwp)?.wait.value()?.as_ref()?;
+            (wait.kind == WaitKind::Ordered).then_some(())
+        };
+        let mut awaited =
+            self.loops.iter().filter(|of| of.team == team && of.members.iter().any(|number| waits(number).is_some()));
+        let only = awaited.next().filter(|_| awaited.next().is_none())?;
+        only.ordered_turn.flat()
+    }
+
     /// Numbers of the members seen waiting at the team's barrier, in order. A member whose wait is not known is not
     /// among them, so the rest of the team has not necessarily stayed away: see [`Barrier`].
     pub fn at_barrier(&self, team: TeamId) -> Vec<u32> {

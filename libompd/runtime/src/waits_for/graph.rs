@@ -629,8 +629,7 @@ impl<'a> Builder<'a> {
     fn ordered(&self, runtime: RuntimeIndex, id: TeamId) -> (Mode, Vec<Node>) {
         let snapshot = &self.snapshots[runtime];
         let Some(team) = snapshot.team(id) else { return (Mode::Free, Vec::new()) };
-        let turn = snapshot.loops.iter().find(|l| l.team == id).and_then(|l| l.ordered_turn.flat());
-        match turn.and_then(|number| team.members.get(number as usize).copied().flatten()) {
+        match snapshot.ordered_turn(id).and_then(|number| team.members.get(number as usize).copied().flatten()) {
             // Its turn has come, and it is being told.
             Some(lwp) if self.waits_for_turn(runtime, lwp, id) => (Mode::Free, Vec::new()),
             Some(lwp) => (Mode::Any, vec![Node::Thread(lwp)]),

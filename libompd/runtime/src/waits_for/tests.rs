@@ -200,6 +200,26 @@ fn a_turn_that_has_come() {
     assert_eq!(of(|team| wait(WaitKind::Barrier, team)), 1);
 }
 
+/// Number 0 waits for its turn in the second of two loops, and number 2 at a barrier.
+#[test]
+fn a_turn_in_the_loop_in_which_it_is_waited_for() {
+    let of = |in_first: &[u32], first: u32, second: u32| {
+        let mut p = Process::new();
+        let team = p.team();
+        p.member(team, FUTEX, wait(WaitKind::Ordered, team));
+        p.member(team, Blocked::No, None);
+        p.member(team, FUTEX, wait(WaitKind::Barrier, team));
+        p.turn(team, first);
+        p.turn(team, second);
+        p.snapshot.recorded.loops[0].members = in_first.to_vec();
+        p.judge().len()
+    };
+    assert_eq!(of(&[2], 2, 1), 0, "number 1 can get on");
+    assert_eq!(of(&[2], 1, 2), 1, "number 2 waits at a barrier");
+    // In which of them it waits is not known, so any member may let it continue.
+    assert_eq!(of(&[0], 2, 2), 0);
+}
+
 #[test]
 fn handlers_of_signals() {
     let of = |signals| {

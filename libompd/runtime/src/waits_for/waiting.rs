@@ -151,9 +151,12 @@ fn needed(snapshots: &[RuntimeSnapshot], begun: &[Vec<&Task>], object: Node) -> 
         },
         Node::Ordered(runtime, id) => {
             let snapshot = &snapshots[runtime];
-            let mut turns = snapshot.loops.iter().filter(|of| of.team == id).filter_map(|of| of.ordered_turn.flat());
             let members = snapshot.team(id).map(|team| team.members.as_slice()).unwrap_or_default();
-            turns.next().and_then(|number| members.get(number as usize).copied().flatten()).into_iter().collect()
+            snapshot
+                .ordered_turn(id)
+                .and_then(|number| members.get(number as usize).copied().flatten())
+                .into_iter()
+                .collect()
         }
         Node::Taskwait(runtime, id) => of_begun(runtime, &|task| task.generating.flat() == Some(id)),
         Node::Taskgroup(runtime, group) => of_begun(runtime, &|task| task.taskgroup.flat() == Some(group)),

@@ -130,7 +130,11 @@ impl Context<'_> {
             return Ok(None);
         }
         members.sort_unstable();
+        // What GCC asks for if it only needs memory for the construct: `scan`, `reduction(task, …)`.
+        let is_for_memory =
+            schedule == LoopSchedule::Static && (extent.next, extent.end, extent.step) == (0, 1, 1);
         let iterations = match schedule {
+            _ if is_for_memory => Fact::unknown(Own::LoopForMemory),
             LoopSchedule::Static => s.next.fact(Ok(extent.distance().div_ceil(extent.step.unsigned_abs()))),
             _ => Fact::unknown(Own::LoopBeginForgotten),
         };
@@ -164,13 +168,14 @@ impl Context<'_> {
                 LoopSchedule::Static => Fact::unknown(Common::OwnShares),
                 _ => s.next.fact(Ok(extent.next)),
             },
-            end: s.end.fact(Ok(extent.end)),
-            step: s.incr.fact(Ok(extent.step)),
+            end: if is_for_memory { Fact::unknown(Own::LoopForMemory) } else { s.end.fact(Ok(extent.end)) },
+            step: if is_for_memory { Fact::unknown(Own::LoopForMemory) } else { s.incr.fact(Ok(extent.step)) },
             exhausted: match extent.exhausted.filter(|_| schedule != LoopSchedule::Static) {
                 Some(exhausted) => s.next.fact(Ok(exhausted)),
                 None => Fact::unknown(Common::NotRecordedByRuntime),
             },
             completed: match completed {
+                _ if is_for_memory => Fact::unknown(Own::LoopForMemory),
                 Ok(Ok(through)) => s.threads_completed.fact(Ok(through)),
                 Ok(Err(())) => Fact::unknown(Own::AtUnknownBarrier),
                 Err(why) => why.into(),

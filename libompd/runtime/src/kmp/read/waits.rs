@@ -189,6 +189,9 @@ impl WaitReader<'_> {
     /// What a thread waits for, and whether that has happened.
     pub(super) fn wait_of(&mut self, index: usize) -> Fact<Option<Wait>> {
         let mut found = self.find_wait(index);
+        if matches!(found, Fact::Known { value: Some(_), .. }) && self.is_in_other_call(index) {
+            found = Fact::unknown(Common::InOtherCall);
+        }
         if let Fact::Known { value: Some(wait), .. } = &mut found {
             if wait.over.get().is_none() && self.context.reach.is_whole() {
                 wait.over = self.is_over(index, wait);
@@ -222,6 +225,19 @@ impl WaitReader<'_> {
             lock.waiters.extend(lwp);
         }
         found
+    }
+
+    /// True if a thread is in a system call by which the runtime does not wait. It then executes something over the wait.
+    fn is_in_other_call(&self, index: usize) -> bool {
+        let machine = self.context.target.arch().machine;
+        // The last one goes on with a call that a stop interrupted.
+        let of_waits = ["futex", "sched_yield", "restart_syscall"];
+        let call = match &self.threads.list[index].registers {
+            Some(Ok(registers)) => registers.syscall,
+            _ => None,
+        };
+        let is_of_waits = |number| of_waits.iter().any(|name| machine.call_number(name) == Some(number));
+        self.context.futex_call().is_some() && call.is_some_and(|call| !is_of_waits(call.number))
     }
 
     /// The task group at whose end a thread waits: the innermost one of its task.

@@ -391,3 +391,35 @@ fn a_task_that_a_thread_executes_waits_for_the_tasks_that_the_thread_waits_for()
     assert_eq!(kinds.map(of), kinds.map(Some));
     assert_eq!([WaitKind::Barrier, WaitKind::Lock].map(of), [None; 2], "that is a wait of the thread");
 }
+
+/// The wait of a thread whose call of the runtime a signal has interrupted. The handler may be in a call itself.
+fn in_handler(wait: Wait, of_handler: Option<RuntimeCall>) -> Fact<Option<Wait>> {
+    let mut p = Process::new();
+    let team = p.team();
+    p.member(team, FUTEX, Some(wait));
+    let mut seen = Seen::calls(of_handler.map(|call| (1, call)));
+    seen.stacks.interrupted.insert(1);
+    seen.merge(&p).threads.remove(0).wait
+}
+
+#[test]
+fn a_thread_that_executes_a_signal_handler_does_not_wait_where_the_signal_came() {
+    for kind in [WaitKind::Barrier, WaitKind::Taskwait, WaitKind::Pool, WaitKind::Lock] {
+        assert_eq!(in_handler(of_kind(kind), None), Fact::known(None, Origin::Stack), "{kind:?}");
+    }
+    // What its registers show, it does now.
+    let now = Wait { origin: Origin::Registers, ..of_kind(WaitKind::Mutex) };
+    assert_eq!(in_handler(now, None).value().and_then(|wait| Some(wait.as_ref()?.kind)), Some(WaitKind::Mutex));
+}
+
+#[test]
+fn a_signal_handler_in_a_call_of_the_runtime_waits_for_what_that_tells() {
+    let kind = |wait, construct| {
+        let found = in_handler(wait, Some(call(construct, Role::RunsTasks)));
+        found.value().cloned().flatten().map(|wait| wait.kind)
+    };
+    // A thread queues up for one lock at a time.
+    assert_eq!(kind(of_kind(WaitKind::Lock), Construct::SetLock), Some(WaitKind::Lock));
+    assert_eq!(kind(of_kind(WaitKind::Barrier), Construct::SetLock), None);
+    assert_eq!(kind(of_kind(WaitKind::Barrier), Construct::Taskgroup), Some(WaitKind::Taskgroup));
+}

@@ -80,6 +80,17 @@ fn static_loop_has_as_many_iterations_as_steps_up_to_its_end() {
     assert_eq!(iterations(5, 21, 4), Some(4));
     assert_eq!(iterations(20, 0, -3), Some(7));
     assert_eq!(iterations(i64::MIN, i64::MAX, 1), Some(u64::MAX));
+    assert_eq!([iterations(0, 2, 1), iterations(1, 2, 1), iterations(0, 1, 2)], [Some(2), Some(1), Some(1)]);
+}
+
+#[test]
+fn loop_that_may_only_be_there_for_its_memory_tells_nothing() {
+    let found = loop_of(Share { schedule: STATIC, next: 0, end: 1, step: 1, ..LOOP }, |_, _| ()).expect("a loop");
+    let unknown = Fact::unknown(crate::gomp::reason::Own::LoopForMemory);
+    assert_eq!((&found.iterations, found.end.value(), found.step.value()), (&unknown, None, None));
+    assert_eq!((found.completed.value(), &found.members[..]), (None, &[0][..]));
+    let dynamic = loop_of(Share { next: 0, end: 1, step: 1, ..LOOP }, |_, _| ()).expect("a loop");
+    assert_eq!((dynamic.end.get(), dynamic.completed.get()), (Some(1), Some(0)));
 }
 
 /// A member that has no record before this one is in the loop only if that has iterations left.
