@@ -381,6 +381,20 @@ mod tests {
     }
 
     #[test]
+    fn each_callback_has_its_own_answer() {
+        let words = [0x0f21, 0x3000_0000_0000_0004, 0x5];
+        let header = HeaderValues {
+            results_first: words[0],
+            results_second: words[1],
+            results_third: words[2],
+            ..HeaderValues::default()
+        };
+        let answers = [0, 1, 2, 3, 4, 17, 32, 33, 48, 49].map(|callback| header.result(callback));
+        let expected = [None, Some(1), Some(2), None, Some(0), Some(4), Some(3), Some(5), Some(0), None];
+        assert_eq!(answers, expected);
+    }
+
+    #[test]
     fn absurd_shapes_are_none() {
         for (rings, events, regions, tasks) in [
             (0, 64, 64, 64),
@@ -389,6 +403,8 @@ mod tests {
             (1, 64, 0, 64),
             (1, 64, 64, 1 << 25),
             (1, 32, 64, 64),
+            (1, 1 << 21, 64, 64),
+            (1, 64, 1 << 21, 64),
         ] {
             assert_eq!(Shape::new(rings, events, regions, tasks), None, "{rings} {events} {regions} {tasks}");
         }

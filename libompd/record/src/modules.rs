@@ -108,7 +108,8 @@ mod tests {
         let mut damaged = *footer;
         damaged[15] ^= 1;
         assert_eq!(length(damaged), None);
-        assert_eq!(length([[0xff; 8], MAGIC].concat().try_into().expect("sixteen")), None, "longer than any");
+        let of_length = |bytes: u64| length([bytes.to_le_bytes(), MAGIC].concat().try_into().expect("sixteen"));
+        assert_eq!([MOST, MOST + 1, u64::MAX].map(of_length), [Some(MOST), None, None], "longer than any");
     }
 
     #[test]

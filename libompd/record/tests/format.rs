@@ -2,8 +2,8 @@
 
 use ompt_record::block::{EVENT_WORDS, Held, PAGE, Ring, State, Stop, TASK_BEGUN, in_ring};
 use ompt_record::device::{
-    Answer, DeviceAt, DeviceState, DeviceValues, ENTRY_POINTS, HAS_DOCUMENTATION, HAS_HOST_TIME, HAS_LIMITS,
-    HAS_LOOKUP, HAS_PROCESSORS, HAS_TIME, NOT_ASKED,
+    Answer, DeviceAt, DeviceRecord, DeviceState, DeviceValues, ENTRY_POINTS, HAS_DOCUMENTATION, HAS_HOST_TIME,
+    HAS_LIMITS, HAS_LOOKUP, HAS_PROCESSORS, HAS_TIME, ITEMS, MapItem, More, NOT_ASKED,
 };
 use ompt_record::event::Event;
 
@@ -20,6 +20,9 @@ const EVENT: Event = Event {
     other: 9,
     codeptr_ra: 0x4000,
 };
+
+/// The check word of [`EVENT`].
+const CHECK: u64 = 0xe257_db52_b867_0693;
 
 #[test]
 fn stop_points_and_states_have_these_numbers() {
@@ -45,8 +48,43 @@ fn bits_are_where_other_versions_have_them() {
 #[test]
 fn words_of_an_event_are_those_of_other_versions() {
     let words: [u64; EVENT_WORDS] = EVENT.words();
-    assert_eq!(words[..7], [5, 0x1122, 0x6677_8899_4455_0233, 7, 8, 9, 0x4000]);
+    assert_eq!(words, [5, 0x1122, 0x6677_8899_4455_0233, 7, 8, 9, 0x4000, CHECK]);
     assert_eq!(Event::from_words(words, EVENT.position), Ok(EVENT));
+}
+
+/// Four words of a part of a record.
+fn words(part: &Event) -> [u64; 4] {
+    [part.region, part.task, part.other, part.codeptr_ra]
+}
+
+#[test]
+fn parts_of_a_record_are_those_of_other_versions() {
+    let bare = DeviceRecord { delivered: 7, device: 2, kind: 5, items: [None; ITEMS], ..DeviceRecord::default() };
+    let what = |event: &Event| (event.time, event.kind, event.endpoint, event.sub, event.flags, words(event));
+    let parts: Vec<_> = bare.parts().events().iter().map(what).collect();
+    let nothing_known = [(7, 64, 3, 0x0105, 2, [0; 4]), (7, 65, 0, 0, 0, [0; 4]), (7, 66, 0, 0, 0, [0; 4])];
+    assert_eq!(parts, nothing_known);
+
+    let mut items = [None; ITEMS];
+    items[3] = Some(MapItem { bytes: Some(9), ..MapItem::default() });
+    items[4] = Some(MapItem::default());
+    let parts = DeviceRecord { items, ..bare }.parts();
+    let parts: Vec<_> = parts.events()[3..].iter().map(what).collect();
+    assert_eq!(parts, [(7, 69, 0, 4, 3, [0, 0, 9, 0]), (7, 69, 0, 0, 4, [0; 4])]);
+
+    for (more, expected) in [
+        (More::DataOperation { bytes: 8, source: -1, destination: 6 }, [1, 8, 0xffff_ffff, 6]),
+        (More::Kernel { granted_teams: 8 }, [2, 8, 0, 0]),
+        (More::Mutex { implementation: 8 }, [3, 8, 0, 0]),
+        (More::ImplicitTask { flags: 8 }, [4, 8, 0, 0]),
+        (More::Control { command: 8 }, [5, 8, 0, 0]),
+        (More::Error { length: 8 }, [6, 8, 0, 0]),
+        (More::Abstract { class: 8, hardware: 9 }, [7, 8, 9, 0]),
+    ] {
+        let parts = DeviceRecord { more: Some(more), ..bare }.parts();
+        let [.., last] = parts.events() else { panic!("no part") };
+        assert_eq!((last.kind, words(last)), (67, expected), "{more:?}");
+    }
 }
 
 #[test]

@@ -84,6 +84,14 @@ fn every_flag_that_is_set_is_named_and_no_other() {
     assert!(ompt::task_flags(0).is_empty() && ompt::parallel_flags(0).is_empty() && ompt::cancel_flags(0).is_empty());
 }
 
+/// OpenMP 5.2 (`ompt_dispatch_t`). The header of clang 14 ends with the second.
+#[test]
+fn parts_of_a_loop_have_the_names_of_the_specification() {
+    let names: Vec<_> = (0..=6).map(ompt::dispatch).collect();
+    let known = ["iteration", "section", "ws_loop_chunk", "taskloop_chunk", "distribute_chunk"].map(Some);
+    assert_eq!(names, [&[None], &known[..], &[None]].concat());
+}
+
 /// OpenMP 5.2, 15.2 (`omp_control_tool_t`) and 19.5.2.10 (`task_schedule`).
 #[test]
 fn commands_and_ends_of_tasks_are_those_of_the_specification() {

@@ -74,6 +74,26 @@ fn a_block_that_is_damaged_is_not_opened() {
     }
 }
 
+/// A header whose block would reach beyond the last address.
+struct AtTheEnd(Vec<u64>);
+
+impl Memory for AtTheEnd {
+    type Error = ();
+
+    fn words(&self, _at: u64, count: usize) -> Result<Vec<u64>, ()> {
+        Ok(self.0.get(..count).ok_or(())?.to_vec())
+    }
+}
+
+#[test]
+fn a_block_that_is_larger_than_memory_is_not_opened() {
+    for (at, fits) in [(u64::MAX - shape().size(), true), (u64::MAX - shape().size() + 1, false), (u64::MAX - 8, false)]
+    {
+        let opened = Block::open(&AtTheEnd(with(offset_of!(Header, address), at).0), at);
+        assert_eq!(opened.is_ok(), fits, "{at:#x}");
+    }
+}
+
 #[test]
 fn the_runtimes_name_is_read_to_its_last_byte() {
     let mut named = block();

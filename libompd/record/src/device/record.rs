@@ -421,6 +421,25 @@ mod tests {
         assert_eq!(records(&events).records, [record]);
     }
 
+    /// The runtime may have given some of the arrays of a map, and not the others.
+    #[test]
+    fn each_member_of_an_item_may_be_missing() {
+        let whole = MapItem { host: Some(1), device: Some(2), bytes: Some(3), flags: Some(4) };
+        let mut items = [None; ITEMS];
+        for (n, item) in items.iter_mut().enumerate() {
+            // The last four have one member, the others lack one.
+            let has = |member: usize| (n % 4 == member) == (n >= 4);
+            *item = Some(MapItem {
+                host: whole.host.filter(|_| has(0)),
+                device: whole.device.filter(|_| has(1)),
+                bytes: whole.bytes.filter(|_| has(2)),
+                flags: whole.flags.filter(|_| has(3)),
+            });
+        }
+        let record = DeviceRecord { items, ..full() };
+        assert_eq!(records(&in_ring(&record, 10)).records, [record]);
+    }
+
     #[test]
     fn a_text_ends_at_its_first_zero_or_is_full() {
         let text = |text| DeviceRecord { text, ..DeviceRecord::default() }.text();

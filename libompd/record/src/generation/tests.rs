@@ -323,6 +323,21 @@ fn answers_that_are_permitted() {
     assert!(only_always(Generation::Tr2).is_empty());
 }
 
+/// No document says that a runtime has to make a callback with such a number always.
+#[test]
+fn callbacks_of_no_document_may_be_answered_in_any_way() {
+    for number in [0, 38, u8::MAX] {
+        let permitted: Vec<u8> = (0..=15).filter(|answer| Generation::OpenMp60.permits(number, *answer)).collect();
+        assert_eq!(permitted, [1, 3, 4, 5], "{number}");
+    }
+}
+
+#[test]
+fn a_flag_that_is_not_known_is_kept_apart() {
+    let flags = |flags| Generation::Draft5.flags(Enumeration::TaskFlag, flags);
+    assert_eq!([0, 8, 0x10, 0x18].map(flags), [(0, 0), (8, 0), (0, 0x10), (8, 0x10)]);
+}
+
 #[test]
 fn names_of_flags_that_changed() {
     let name = |generation: Generation| generation.decode(Enumeration::CancelFlag, 4).map(|decoded| decoded.name);
