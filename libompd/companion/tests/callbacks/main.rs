@@ -2,6 +2,8 @@
 //!
 //! The test plays the runtime. So it can make each callback with numbers that all differ.
 
+mod device;
+mod devices;
 mod remembered;
 mod runtime;
 mod states;
