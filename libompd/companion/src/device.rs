@@ -329,13 +329,11 @@ fn choose(one: One) -> bool {
         return true;
     }
     let words = [&one.told.results_first, &one.told.results_second, &one.told.results_third];
-    let mut accepts = [false; LAST_CALLBACK as usize + 1];
-    let mut ask = |kind: u8| {
+    let ask = |kind: u8| {
         let answer = ask(kind);
         let n = usize::from(kind) - 1;
-        if let (Some(word), Some(accepted)) = (words.get(n / 16), accepts.get_mut(n + 1)) {
+        if let Some(word) = words.get(n / 16) {
             set_nibble(word, n % 16, answer);
-            *accepted = answer >= 3;
         }
         answer >= 3
     };
