@@ -181,3 +181,57 @@ fn take<W: Word>(name: &W, its_epoch: &W, epoch: u64) -> bool {
     }
     taken
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use ompt_record::event::{Event, Missing};
+
+    use super::*;
+
+    /// What is read after each change.
+    type Seen = RefCell<Vec<Result<Event, Missing>>>;
+
+    /// A word of an event that is read whenever one of its words changes.
+    struct Watched<'e> {
+        words: &'e Cell<[u64; EVENT_WORDS]>,
+        index: usize,
+        position: u64,
+        seen: &'e Seen,
+    }
+
+    impl Word for Watched<'_> {
+        fn load(&self, _: Ordering) -> u64 {
+            self.words.get()[self.index]
+        }
+
+        fn store(&self, value: u64, _: Ordering) {
+            let mut words = self.words.get();
+            words[self.index] = value;
+            self.words.set(words);
+            self.seen.borrow_mut().push(Event::from_words(words, self.position));
+        }
+
+        fn replace(&self, there: u64, _: u64) -> Result<u64, u64> {
+            Err(there)
+        }
+
+        fn fence(_: Ordering) {}
+    }
+
+    /// Readers count it as begun, whatever event was there before.
+    #[test]
+    fn an_event_in_the_making_is_torn_until_its_last_word_is_there() {
+        let new = Event { position: 64, time: 71, kind: 3, region: 5, ..Event::default() };
+        let before = [[0; EVENT_WORDS], Event { time: 7, ..Event::default() }.words(), new.words()];
+        for before in before {
+            let (words, seen) = (Cell::new(before), Seen::default());
+            let word = |index| Watched { words: &words, index, position: 64, seen: &seen };
+            write_event(&std::array::from_fn(word), new.words());
+            let mut seen = seen.take();
+            assert_eq!(seen.pop(), Some(Ok(new)));
+            assert!(seen.len() >= EVENT_WORDS && seen.iter().all(|read| *read == Err(Missing::Torn)), "{seen:?}");
+        }
+    }
+}

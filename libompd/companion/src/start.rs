@@ -190,10 +190,16 @@ mod tests {
 
     static ASKED: Mutex<Vec<c_int>> = Mutex::new(Vec::new());
 
-    /// That of a runtime that never makes callback 33, and makes all others.
+    /// That of a runtime that never makes callback 33, and cannot make 34. It makes 35 sometimes. Callback 3 is an error.
     extern "C" fn set_callback(number: c_int, _: Option<Callback>) -> c_int {
         ASKED.lock().expect("one test").push(number);
-        if number == 33 { 1 } else { 5 }
+        match number {
+            3 => -1,
+            33 => 1,
+            34 => 2,
+            35 => 3,
+            _ => 5,
+        }
     }
 
     /// A runtime that has both may report a construct twice.
@@ -202,10 +208,13 @@ mod tests {
         extern "C" fn nothing() {}
         let callback: Callback = nothing;
         let pair = |number, older: Option<u8>| ((number, callback), older.map(|older| (older, callback)));
-        let callbacks = vec![pair(3, None), pair(33, Some(8)), pair(34, Some(9))];
+        let callbacks =
+            vec![pair(3, None), pair(33, Some(8)), pair(34, Some(9)), pair(35, Some(10)), pair(36, Some(22))];
         let entries = Entries { found: 0, set_callback: Some(set_callback) };
         let answers = register(&entries, &Wanted { callbacks, generation: Generation::OpenMp60 });
-        assert_eq!(*ASKED.lock().expect("one test"), [3, 33, 8, 34]);
-        assert_eq!([3, 33, 8, 34, 9].map(|number| answers[number - 1]), [5, 1, 5, 5, NOT_ASKED]);
+        assert_eq!(*ASKED.lock().expect("one test"), [3, 33, 8, 34, 9, 35, 36]);
+        let answered = [3, 33, 8, 34, 9, 35, 36].map(|number| answers[number - 1]);
+        assert_eq!(answered, [0, 1, 5, 2, 5, 3, 5]);
+        assert_eq!([10, 22, 37].map(|number| answers[number - 1]), [NOT_ASKED; 3]);
     }
 }

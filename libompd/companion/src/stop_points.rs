@@ -156,6 +156,32 @@ mod tests {
         assert_eq!(names_stop_points(Path::new("/dev/null")).expect_err("empty").kind(), io::ErrorKind::UnexpectedEof);
     }
 
+    /// A runtime may have some of them only.
+    #[test]
+    fn one_stop_point_is_enough() {
+        let own = std::env::current_exe().expect("its name");
+        let whole = std::fs::read(own.with_file_name(STOPS_LIBRARY)).expect("read");
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        let places = |stop: Stop| {
+            let name = stop.symbol().to_bytes();
+            whole.windows(name.len()).enumerate().filter(move |(_, there)| *there == name).map(|(at, _)| at)
+        };
+        let names = Stop::ALL.map(|stop| (stop, places(stop).collect::<Vec<_>>()));
+        let with = |kept: &[Stop]| {
+            let mut changed = whole.clone();
+            for (_, places) in names.iter().filter(|(stop, _)| !kept.contains(stop)) {
+                places.iter().for_each(|at| changed[*at] = b'x');
+            }
+            std::fs::write(&file, changed).expect("written");
+            names_stop_points(&file).expect("read")
+        };
+        assert!(!with(&[]));
+        for stop in Stop::ALL {
+            assert!(with(&[stop]), "{stop:?}");
+        }
+    }
+
     #[test]
     fn files_that_are_no_elf_files_of_this_machine_are_refused() {
         use std::mem::offset_of;
