@@ -6,7 +6,9 @@ mod device;
 mod devices;
 mod remembered;
 mod runtime;
+mod started;
 mod states;
+mod tr2;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};

@@ -1,9 +1,10 @@
 //! A runtime that the test plays in its own process, and what the companion remembers of it.
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::process::Command;
 use std::ptr::null_mut;
 use std::sync::Mutex;
@@ -37,17 +38,24 @@ static PLAYED: Mutex<Runtime> = Mutex::new(TODAY);
 /// What the companion has registered, by number.
 static REGISTERED: Mutex<BTreeMap<c_int, Function>> = Mutex::new(BTreeMap::new());
 
-/// Runs a test in a process of its own, since there is one block in a process.
-pub fn alone(test: &str, variables: &[(&str, &str)], act: impl FnOnce()) {
+/// Runs a test in a process of its own, since there is one block in a process. Returns whether it has run there, and not here.
+pub fn alone(test: &str, variables: &[(&str, &str)], act: impl FnOnce()) -> bool {
+    alone_as(&std::env::current_exe().expect("this test"), test, variables, act)
+}
+
+/// The same with another name of the test's file.
+pub fn alone_as(file: &Path, test: &str, variables: &[(&str, &str)], act: impl FnOnce()) -> bool {
     const INSIDE: &str = "COMPANION_TEST_IS_ALONE";
     if std::env::var_os(INSIDE).is_some() {
-        return act();
+        act();
+        return false;
     }
-    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    let mut command = Command::new(file);
     command.args(["--exact", test, "--nocapture"]).env(INSIDE, "1").envs(variables.iter().copied());
     let output = command.output().expect("it starts");
     let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     assert!(output.status.success() && told.contains("1 passed"), "{test}: {}\n{told}", output.status);
+    true
 }
 
 unsafe extern "C" fn set_callback(number: c_int, callback: Option<Function>) -> c_int {
@@ -82,20 +90,38 @@ unsafe extern "C" fn look_up_of_another(name: *const c_char) -> Option<Function>
 impl Runtime {
     /// Starts the companion. Returns whether it stays.
     pub fn start(self) -> bool {
-        self.start_with(look_up)
+        self.start_with(Some(look_up))
     }
 
     /// Starts the companion as a runtime that is not the first of the process.
     pub fn start_as_another(self) -> bool {
-        self.start_with(look_up_of_another)
+        self.start_with(Some(look_up_of_another))
     }
 
-    fn start_with(self, look_up: ompt_companion::Lookup) -> bool {
-        *PLAYED.lock().expect("one thread") = self;
-        REGISTERED.lock().expect("one thread").clear();
+    /// Starts the companion, and tells it of no look-up function.
+    pub fn start_without_entry_points(self) -> bool {
+        self.start_with(None)
+    }
+
+    fn start_with(self, look_up: Option<ompt_companion::Lookup>) -> bool {
+        self.play();
         // SAFETY: a string of C's.
         let tool = unsafe { &*ompt_companion::ompt_start_tool(self.omp_version, self.name.as_ptr()) };
-        (tool.initialize)(Some(look_up), 0, null_mut()) != 0
+        let answer = (tool.initialize)(look_up, 0, null_mut());
+        assert!([0, 1].contains(&answer));
+        answer == 1
+    }
+
+    /// Starts the companion as a runtime of Technical Report 2 does, which says that it has this version.
+    pub fn start_of_2014(self, version: c_uint) -> bool {
+        self.play();
+        // SAFETY: a look-up function, and a string of C's.
+        unsafe { ompt_companion::tr2_initialize(Some(look_up), self.name.as_ptr(), version) == 1 }
+    }
+
+    fn play(self) {
+        *PLAYED.lock().expect("one thread") = self;
+        REGISTERED.lock().expect("one thread").clear();
     }
 
     /// Tells the companion that it ends.
