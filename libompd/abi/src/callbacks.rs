@@ -375,3 +375,6 @@ impl Debugger for Asked {
         known().unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests;
