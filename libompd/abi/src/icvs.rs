@@ -282,7 +282,52 @@ fn of_icvs(icvs: &Icvs, entry: &Entry) -> Answer<Value> {
 
 #[cfg(test)]
 mod tests {
+    use ompd_runtime::Origin;
+    use ompd_runtime::model::{ProcBind, Schedule};
+
     use super::*;
+
+    /// The number, whether there is more, and the text.
+    fn parts(value: Value) -> (Option<Word>, bool, String) {
+        (value.number, value.incomplete, value.text)
+    }
+
+    #[test]
+    fn values_are_told_by_number_where_they_have_one() {
+        let schedule = |chunk| IcvValue::Schedule(Schedule { kind: 2, monotonic: true, chunk });
+        let all = [
+            (IcvValue::Number(-4), Kind::Number, Some(-4), "-4"),
+            (IcvValue::Count(7), Kind::Count, Some(7), "7"),
+            (IcvValue::Count(u64::MAX), Kind::Count, Some(Word::MAX), "9223372036854775807"),
+            (IcvValue::Limit(Some(3)), Kind::Limit, Some(3), "3"),
+            (IcvValue::Limit(None), Kind::Limit, Some(0x7fff_ffff), "2147483647"),
+            (IcvValue::Flag(true), Kind::Flag, Some(1), "1"),
+            (IcvValue::Flag(false), Kind::Flag, Some(0), "0"),
+            (IcvValue::Bind(ProcBind(4)), Kind::Bind, Some(4), "spread"),
+            (IcvValue::Word("enabled"), Kind::Switch, Some(1), "enabled"),
+            (IcvValue::Word("disabled"), Kind::Switch, Some(0), "disabled"),
+            (IcvValue::Word("enabled"), Kind::Word, None, "enabled"),
+            (IcvValue::Text("a.so".to_owned()), Kind::Text, None, "a.so"),
+            (schedule(5), Kind::Schedule, None, "monotonic:dynamic,5"),
+            (schedule(0), Kind::Schedule, None, "monotonic:dynamic,0"),
+            (schedule(-1), Kind::Schedule, None, "monotonic:dynamic,-1"),
+        ];
+        for (value, kind, number, text) in all {
+            assert_eq!(parts(Value::of(&value, kind)), (number, false, text.to_owned()), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn of_a_list_the_number_is_the_first_item() {
+        let list = |items: &[u64]| {
+            let items = items.iter().map(|count| IcvValue::Count(*count)).collect();
+            parts(Value::number(4).of_list(&Fact::known(items, Origin::Dwarf)))
+        };
+        assert_eq!(list(&[4, 3, 2]), (Some(4), true, "4,3,2".to_owned()));
+        assert_eq!(list(&[4, 3]), (Some(4), true, "4,3".to_owned()));
+        assert_eq!(list(&[4]), (Some(4), false, "4".to_owned()));
+        assert_eq!(list(&[]), (Some(4), false, "4".to_owned()));
+    }
 
     #[test]
     fn ids_and_names_are_there_once() {

@@ -592,3 +592,45 @@ impl Space {
         report.task_frames(runtime, task, model).ok_or(Rc::UNAVAILABLE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_lasts_as_long_as_the_debugger_reports_the_same_stop() {
+        let mut moment = Moment { stop: None, single_looks: 0 };
+        // One that reports none may have let the process run each time.
+        assert!(!moment.continues(None) && !moment.continues(None));
+        assert!(!moment.continues(Some(1)) && moment.continues(Some(1)));
+        assert!(!moment.continues(Some(2)) && moment.continues(Some(2)));
+        assert!(!moment.continues(None) && !moment.continues(Some(2)));
+    }
+
+    #[test]
+    fn each_stop_allows_some_looks_at_single_things() {
+        let mut moment = Moment { stop: None, single_looks: 0 };
+        let looks = |moment: &mut Moment| {
+            let allowed = (0..100).take_while(|_| {
+                let allowed = moment.allows_single_look();
+                moment.single_looks += 1;
+                allowed
+            });
+            allowed.count() as u32
+        };
+        assert_eq!(looks(&mut moment), 100, "without stops there is nothing to count");
+        moment.continues(Some(1));
+        assert_eq!(looks(&mut moment), SINGLE_LOOKS + 1);
+        moment.continues(Some(1));
+        assert_eq!(looks(&mut moment), 0);
+        moment.continues(Some(2));
+        assert_eq!(looks(&mut moment), SINGLE_LOOKS + 1);
+    }
+
+    #[test]
+    fn the_first_of_those_with_the_most_is_taken() {
+        let of = |all: &[(u32, char)]| of_most(all, |(count, _)| *count).map(|(_, name)| *name);
+        assert_eq!(of(&[(1, 'a'), (3, 'b'), (3, 'c'), (2, 'd')]), Some('b'));
+        assert_eq!((of(&[(0, 'a')]), of(&[])), (Some('a'), None));
+    }
+}
