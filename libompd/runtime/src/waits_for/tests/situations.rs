@@ -303,3 +303,23 @@ fn a_hang_that_cancelling_may_end_comes_after_a_proven_one() {
     assert_eq!(of(&canceller), [proven(&[3]), (Certainty::Suspect, vec![1, 2])]);
     assert!(of(&[Outsider::Ring]).iter().all(|(certainty, _)| *certainty == Certainty::Suspect));
 }
+
+#[test]
+fn where_all_threads_hang_none_is_left_to_cancel_another() {
+    let of = |moves: bool| {
+        let mut p = Process::new();
+        let team = p.team();
+        let lock = p.lock(fact(Some(Owner::Thread(2))));
+        p.member(team, FUTEX, locked(lock));
+        p.foreign(Blocked::Join(1));
+        // This one is held up, and no part of the hang.
+        p.member(team, FUTEX, locked(lock));
+        if moves {
+            p.foreign(Blocked::No);
+        }
+        p.os.outsiders = vec![Outsider::Canceller("a.so".to_owned())];
+        p.judge().into_iter().map(|(certainty, _, threads)| (certainty, threads)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(false), [(Certainty::Deadlock, vec![1, 2])]);
+    assert_eq!(of(true), [(Certainty::Suspect, vec![1, 2])]);
+}
