@@ -16,7 +16,8 @@ const NESTED_CRITICAL: &str =
 /// What to do about a verdict, with the names of what it is about.
 pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let locks = teller.locks(verdict);
-    let lock = || locks.first().cloned().unwrap_or_else(|| "the lock".to_owned());
+    let mutex = || teller.mutexes(verdict).into_iter().next();
+    let lock = || locks.first().cloned().or_else(mutex).unwrap_or_else(|| "the lock".to_owned());
     let missing = matches!(verdict.situation, Situation::MissingMember) && locks.is_empty();
     let by_itself = teller.probably_held_by_waiter(verdict);
     if (missing || verdict.certainty == Certainty::Waiting && by_itself.is_none())
@@ -44,6 +45,9 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
         }
         Situation::SelfDeadlock if verdict.core.iter().any(|node| is_critical(teller, *node)) => {
             NESTED_CRITICAL.to_owned()
+        }
+        Situation::SelfDeadlock if locks.is_empty() => {
+            format!("Unlock {} before it is locked again, or make it recursive.", lock())
         }
         Situation::SelfDeadlock => {
             format!("Unset {} before it is set again, or make it a nestable lock (omp_nest_lock_t).", lock())

@@ -18,8 +18,8 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
     match verdict.situation {
         Situation::LockCycle => cycle(teller, verdict),
         Situation::SelfDeadlock => {
-            let who = teller.waiting(verdict);
-            let lock = teller.locks(verdict);
+            let who = threads(verdict);
+            let lock = [teller.locks(verdict), teller.mutexes(verdict)].concat();
             format!("{} waits for {}, which it holds itself", teller.whos(&who), one(&lock, "a lock"))
         }
         Situation::OwnerGone => {

@@ -44,10 +44,11 @@ impl Teller<'_> {
         at.and_then(|at| threads.get(at)).map_or(Blocked::No, |os| os.blocked)
     }
 
-    /// The thread (LWP) whose end a thread waits for, if that waits for OpenMP.
+    /// The thread (LWP) whose end a thread waits for, if that waits for OpenMP or for an owner.
     pub(super) fn joins(&self, lwp: i32) -> Option<i32> {
         let Blocked::Join(joined) = self.blocked(lwp) else { return None };
-        self.inspection.waits_for.graph.is_waiting(joined).then_some(joined)
+        let waits = self.inspection.waits_for.graph.is_waiting(joined) || self.blocked(joined).is_owned();
+        waits.then_some(joined)
     }
 
     pub(super) fn in_some_team(&self, lwp: i32) -> bool {
@@ -257,6 +258,16 @@ impl Teller<'_> {
             }
         }
         names
+    }
+
+    /// The mutexes of the C library that threads of a verdict wait for.
+    pub(super) fn mutexes(&self, verdict: &Verdict) -> Vec<String> {
+        let of = |node: &Node| {
+            let Node::Thread(lwp) = *node else { return None };
+            let Blocked::Mutex(mutex, _) = self.blocked(lwp) else { return None };
+            Some(self.mutex(lwp, mutex))
+        };
+        verdict.core.iter().filter_map(of).collect()
     }
 
     /// The threads (LWP) of a verdict that wait for OpenMP.

@@ -113,11 +113,17 @@ fn verdicts(graph: &Graph, snapshots: &[RuntimeSnapshot], os: &OsState, frozen: 
     let is_proven = !frozen && !os.signals.may_arrive();
     let inner = graph.inner();
     let stuck = graph.stuck();
-    let is_waiting = |node: NodeIndex| matches!(inner[node], Node::Thread(lwp) if graph.is_waiting(lwp));
+    // Of a thread of OpenMP that waits for a mutex the owner is a fact as well.
+    let waits_for_owner = |lwp: i32| {
+        let of_mutex = |os: &OsThread| os.lwp == lwp && matches!(os.blocked, Blocked::Mutex(..));
+        os.threads.iter().any(of_mutex) && snapshots.iter().any(|snapshot| snapshot.thread_by_lwp(lwp).is_some())
+    };
+    let is_waiting =
+        |node: NodeIndex| matches!(inner[node], Node::Thread(lwp) if graph.is_waiting(lwp) || waits_for_owner(lwp));
     if !stuck.iter().copied().any(is_waiting) {
         return Vec::new();
     }
-    // Ignore nodes that no waiting OpenMP thread reaches.
+    // Ignore nodes that no such thread reaches.
     let reached = reach(stuck.iter().copied().filter(|node| is_waiting(*node)), |node| {
         inner.neighbors(node).filter(|next| stuck.contains(next)).collect()
     });

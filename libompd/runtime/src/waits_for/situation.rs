@@ -98,6 +98,9 @@ pub(super) fn of(
         }
     };
     let is_lock = |node: &Node| matches!(node, Node::Lock(..) | Node::Word(..));
+    // A mutex has no node: an edge leads from the thread that waits for it to its owner.
+    let of_mutex = |os: &OsThread| matches!(os.blocked, Blocked::Mutex(_, owner) if threads.contains(&os.lwp) && threads.contains(&owner));
+    let has_lock = has(&is_lock) || os.iter().any(of_mutex);
     if has(&left_behind) {
         Situation::PoolLostInFork
     } else if has(&|node| matches!(node, Node::GoneOwner(..))) {
@@ -118,7 +121,7 @@ pub(super) fn of(
         Situation::NestedExhausted
     } else if rests_on_calls {
         if barriers.is_empty() { Situation::ClosedWaits } else { Situation::MissingMember }
-    } else if has(&|node| *node == Node::Anyone) || !has(&is_lock) {
+    } else if has(&|node| *node == Node::Anyone) || !has_lock {
         Situation::ClosedWaits
     } else if !barriers.is_empty() {
         Situation::MissingMember
