@@ -131,8 +131,7 @@ impl Context<'_> {
         }
         members.sort_unstable();
         // What GCC asks for if it only needs memory for the construct: `scan`, `reduction(task, …)`.
-        let is_for_memory =
-            schedule == LoopSchedule::Static && (extent.next, extent.end, extent.step) == (0, 1, 1);
+        let is_for_memory = schedule == LoopSchedule::Static && (extent.next, extent.end, extent.step) == (0, 1, 1);
         let iterations = match schedule {
             _ if is_for_memory => Fact::unknown(Own::LoopForMemory),
             LoopSchedule::Static => s.next.fact(Ok(extent.distance().div_ceil(extent.step.unsigned_abs()))),

@@ -23,8 +23,7 @@ struct Share {
     given: u64,
 }
 
-const LOOP: Share =
-    Share { schedule: DYNAMIC, wide: true, first: 0, step: 1, iterations: 100, chunk: 8, given: 3 };
+const LOOP: Share = Share { schedule: DYNAMIC, wide: true, first: 0, step: 1, iterations: 100, chunk: 8, given: 3 };
 
 /// A loop that the first two of three members are in: its shared part, and theirs.
 struct InLoop {
@@ -85,7 +84,10 @@ fn dynamic_loop_has_handed_out_whole_chunks() {
     for wide in [true, false] {
         let found = read(Share { wide, ..LOOP });
         assert_eq!((found.schedule.get(), found.chunk.get()), (Some(LoopSchedule::Dynamic), Some(8)));
-        assert_eq!((found.iterations.get(), found.handed_out.get(), found.exhausted.get()), (Some(100), Some(24), Some(false)));
+        assert_eq!(
+            (found.iterations.get(), found.handed_out.get(), found.exhausted.get()),
+            (Some(100), Some(24), Some(false))
+        );
         assert_eq!((found.next.get(), found.end.get(), found.step.get()), (Some(24), Some(100), Some(1)));
         assert_eq!((&found.members[..], found.completed.get()), (&[0, 1][..], Some(0)));
         assert_eq!(found.ordered_turn.get(), Some(None));
@@ -114,7 +116,10 @@ fn bounds_are_told_by_the_variable_of_the_loop() {
 #[test]
 fn guided_loops_count_iterations_or_do_not_tell() {
     let found = read(Share { schedule: GUIDED, given: 30, ..LOOP });
-    assert_eq!((found.schedule.get(), found.handed_out.get(), found.next.get()), (Some(LoopSchedule::Guided), Some(30), Some(30)));
+    assert_eq!(
+        (found.schedule.get(), found.handed_out.get(), found.next.get()),
+        (Some(LoopSchedule::Guided), Some(30), Some(30))
+    );
     let found = read(Share { schedule: GUIDED_ANALYTICAL, ..LOOP });
     assert_eq!(found.handed_out, Fact::unknown(crate::kmp::reason::Own::UnequalChunks));
     assert_eq!((found.exhausted.value(), found.next.value(), found.iterations.get()), (None, None, Some(100)));
@@ -173,7 +178,10 @@ fn turn_of_an_ordered_loop_is_that_of_the_member_whose_chunk_has_the_iteration()
         all.made.set(shared, |s| s.loop_shared.ordered64, iteration);
         all.read().ordered_turn.get()
     };
-    assert_eq!([turn(0), turn(7), turn(8), turn(15), turn(16)], [Some(Some(1)), Some(Some(1)), Some(Some(0)), Some(Some(0)), Some(None)]);
+    assert_eq!(
+        [turn(0), turn(7), turn(8), turn(15), turn(16)],
+        [Some(Some(1)), Some(Some(1)), Some(Some(0)), Some(Some(0)), Some(None)]
+    );
 }
 
 #[test]

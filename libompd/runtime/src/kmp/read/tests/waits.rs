@@ -79,9 +79,11 @@ impl Barrier {
 
 #[test]
 fn worker_has_arrived_at_the_barrier_of_which_its_word_is_ahead_of_the_teams() {
-    for (which, kind) in
-        [(Barriers::Plain, WaitKind::Barrier), (Barriers::Reduction, WaitKind::Barrier), (Barriers::ForkJoin, WaitKind::RegionEnd)]
-    {
+    for (which, kind) in [
+        (Barriers::Plain, WaitKind::Barrier),
+        (Barriers::Reduction, WaitKind::Barrier),
+        (Barriers::ForkJoin, WaitKind::RegionEnd),
+    ] {
         let mut at = Barrier::new();
         assert_eq!(at.wait(2), None);
         // Two bits of the word are flags.
