@@ -148,9 +148,29 @@ fn moving(inspection: &Inspection) -> Option<Answer> {
         };
         (word, format!("no OpenMP thread is seen to execute the program{waiting}{unknown}"), Vec::new())
     };
+    if shown.is_empty()
+        && !all.is_empty()
+        && let Some(task) = with_open_event(inspection)
+    {
+        let cause = Some(format!("the event of {task} has not been fulfilled"));
+        return Some(Answer { word, text, cause, fix: Some(format!("This may be normal. {}", tell::EVENT)) });
+    }
     let live = inspection.kind == TargetKind::Live;
     let fix = shown.iter().find_map(|lwp| outside::fix(inspection.outside(*lwp)?, live));
     Some(Answer { word, text, cause: places(inspection, &names, &shown), fix })
+}
+
+/// The first detached task that is not over because its event has not been fulfilled.
+fn with_open_event(inspection: &Inspection) -> Option<String> {
+    let is_open = |task: &&Task| {
+        task.state.get() == Some(TaskState::Detached) && task.event.flat().is_some_and(|event| !event.fulfilled)
+    };
+    inspection.runtimes.iter().find_map(|runtime| {
+        let number = runtime.tasks.iter().position(|task| is_open(&task))?;
+        let task = &runtime.tasks[number];
+        let code = words::code(&task.function, &task.location);
+        Some(code.map_or_else(|| format!("task {number}"), |code| format!("task {number} ({code})")))
+    })
 }
 
 /// `: 2 wait in ordered depend(sink) (a.c:9)`.

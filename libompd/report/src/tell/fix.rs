@@ -13,6 +13,10 @@ const MOST_NAMED: usize = 3;
 const NESTED_CRITICAL: &str =
     "Critical constructs of one name do not nest: give the inner one another name, or move it out.";
 
+/// What to do about the event of a detached task.
+pub(crate) const EVENT: &str =
+    "Call omp_fulfill_event on every path, errors included, from a thread that does not wait for the task.";
+
 /// What to do about a verdict, with the names of what it is about.
 pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let locks = teller.locks(verdict);
@@ -71,10 +75,7 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
             let it = if locks.len() == 1 { "it" } else { "them" };
             format!("Release {names} before the barrier, or acquire {it} after the barrier.")
         }
-        Situation::UnfulfilledEvent => {
-            "Call omp_fulfill_event on every path, errors included, from a thread that does not wait for the task."
-                .to_owned()
-        }
+        Situation::UnfulfilledEvent => EVENT.to_owned(),
         Situation::DependenceCycle => {
             "A task must not wait for a task that depends on it: release what it holds first, or drop the dependence."
                 .to_owned()

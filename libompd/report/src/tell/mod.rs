@@ -16,6 +16,7 @@ use ompd_runtime::waits_for::{Certainty, Node, Verdict};
 
 use crate::escape::escape;
 use crate::words;
+pub(crate) use fix::EVENT;
 use teller::Teller;
 
 /// A verdict in words. Text of the target is escaped.

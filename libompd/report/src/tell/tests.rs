@@ -4,7 +4,7 @@ use ompd_process::Addr;
 use ompd_runtime::entry::Construct;
 use ompd_runtime::model::*;
 use ompd_runtime::os::{Blocked, Outsider, Signals};
-use ompd_runtime::samples::{FUTEX, Process, fact, spins, wait};
+use ompd_runtime::samples::{FUTEX, Process, WHY, fact, spins, wait};
 
 use ompd_stack::LockCall;
 
@@ -299,6 +299,24 @@ deadlock: team 0 waits for a thread that has ended, or that fork left behind in 
 > Do not use OpenMP in the child of a fork if the parent did: start processes with spawn or forkserver, exec after fork, or set OMP_NUM_THREADS=1 in the child.
 "
     );
+}
+
+/// No thread sleeps, so whether they are about to get on is not seen.
+#[test]
+fn an_event_that_somebody_may_fulfil() {
+    let mut p = Process::new();
+    let team = p.team();
+    let at_barrier = wait(WaitKind::Barrier, team).map(|wait| Wait { over: Fact::unknown(WHY), ..wait });
+    p.member(team, Blocked::No, spins(at_barrier));
+    let task = explicit(&mut p, team, TaskState::Detached, TaskId(0));
+    let answer = |p: &Process| crate::answer::answer(&inspection(p.clone())).expect("an answer");
+    p.snapshot.tasks[task.0].event = fact(Some(Event { handle: Addr(0x10), fulfilled: true }));
+    assert_eq!((answer(&p).word, answer(&p).cause), ("WAITING", None));
+    p.snapshot.tasks[task.0].event = fact(Some(Event { handle: Addr(0x10), fulfilled: false }));
+    let found = answer(&p);
+    assert_eq!(found.text, "no OpenMP thread is seen to execute the program: 1 waits at a barrier");
+    assert_eq!(found.cause.as_deref(), Some("the event of task 1 has not been fulfilled"));
+    assert!(found.fix.is_some_and(|fix| fix.contains("omp_fulfill_event")));
 }
 
 #[test]
