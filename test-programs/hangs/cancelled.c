@@ -56,7 +56,7 @@ int main(void) {
     pthread_t owner;
     char byte;
     truth_init_for(TRUTH_HANG_SECONDS);
-    truth_expect(.verdict = "suspect", .situation = "closed_waits", .threads = "first,other,owner");
+    truth_expect(.verdict = "suspect", .situation = "missing_member", .threads = "first,other,owner");
     if (pthread_create(&owner, NULL, own, NULL) != 0)
         truth_fail("pthread_create");
     truth_note_with("canceller", TRUTH_PIPE, NULL, TRUTH_NO_BODY, 0);

@@ -20,9 +20,9 @@ pub(crate) const EVENT: &str =
 /// What to do about a verdict, with the names of what it is about.
 pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let locks = teller.locks(verdict);
-    let mutex = || teller.mutexes(verdict).into_iter().next();
-    let lock = || locks.first().cloned().or_else(mutex).unwrap_or_else(|| "the lock".to_owned());
-    let missing = matches!(verdict.situation, Situation::MissingMember) && locks.is_empty();
+    let with_mutexes = [locks.clone(), teller.mutexes(verdict)].concat();
+    let lock = || with_mutexes.first().cloned().unwrap_or_else(|| "the lock".to_owned());
+    let missing = matches!(verdict.situation, Situation::MissingMember) && with_mutexes.is_empty();
     let by_itself = teller.probably_held_by_waiter(verdict);
     if (missing || verdict.certainty == Certainty::Waiting && by_itself.is_none())
         && let Some(fix) = outside(teller, verdict)
@@ -67,12 +67,15 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
              add nowait if no code needs its barrier."
                 .to_owned()
         }
-        Situation::MissingMember if locks.is_empty() => {
+        Situation::MissingMember if with_mutexes.is_empty() => {
             "Let the absent threads reach the barrier first, or do without the barrier.".to_owned()
         }
+        Situation::MissingMember if teller.has_join(verdict) => {
+            format!("Release {} before the wait for the thread that needs it, or acquire it after the wait.", lock())
+        }
         Situation::MissingMember => {
-            let names = words::and(&locks[..locks.len().min(MOST_NAMED)]);
-            let it = if locks.len() == 1 { "it" } else { "them" };
+            let names = words::and(&with_mutexes[..with_mutexes.len().min(MOST_NAMED)]);
+            let it = if with_mutexes.len() == 1 { "it" } else { "them" };
             format!("Release {names} before the barrier, or acquire {it} after the barrier.")
         }
         Situation::UnfulfilledEvent => EVENT.to_owned(),
