@@ -233,9 +233,6 @@ pub(crate) fn conclude(
     let bases: Vec<_> = snapshots.iter().map(|snapshot| snapshot.instance.base).collect();
     os.shared = os::find_shared(target, &snapshots);
     let mut waits_for = waits_for::judge(&snapshots, &os);
-    if !wanted.verdicts {
-        waits_for.verdicts.clear();
-    }
     // Symbol tables of all files are looked at, and other processes, which only a hang is worth.
     if !waits_for.verdicts.is_empty() {
         let are_unknown = os.signals == Signals::NotRecorded;

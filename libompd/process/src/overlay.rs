@@ -11,7 +11,7 @@ use crate::{ProcessInfo, Target, TargetKind};
 
 /// A target that lies over another one. What it does not answer itself, it asks the one below.
 ///
-/// Where [`Target`] has a method that reads, it goes through [`Overlay::read`]: [`Target::prefetch`] does nothing here, and
+/// All memory is read by [`Overlay::read`], but for what [`Target::pthread_distance`] asks. [`Target::prefetch`] does nothing here, and
 /// [`Target::in_use`] leaves nothing out.
 pub trait Overlay {
     /// The type of the target below.

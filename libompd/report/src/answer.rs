@@ -148,8 +148,15 @@ fn moving(inspection: &Inspection) -> Option<Answer> {
         };
         (word, format!("no OpenMP thread is seen to execute the program{waiting}{unknown}"), Vec::new())
     };
-    if shown.is_empty()
-        && !all.is_empty()
+    let waits_for_tasks = |thread: &&Thread| {
+        let wait = thread.wait.value().and_then(Option::as_ref);
+        wait.is_some_and(|wait| {
+            wait.kind.is_for_tasks()
+                || matches!(wait.kind, WaitKind::Barrier | WaitKind::RegionEnd | WaitKind::BarrierTasks)
+        })
+    };
+    if word == "WAITING"
+        && all.iter().any(waits_for_tasks)
         && let Some(task) = with_open_event(inspection)
     {
         let cause = Some(format!("the event of {task} has not been fulfilled"));

@@ -183,7 +183,7 @@ pub fn demangle(raw: &str) -> String {
 /// (flang/docs/BijectiveInternalNameUniquing.md).
 fn fortran_name(raw: &str) -> Option<String> {
     if let Some((module, name)) = raw.strip_prefix("__").and_then(|rest| rest.split_once("_MOD_")) {
-        return Some(format!("{module}::{name}"));
+        return (!module.is_empty() && !name.is_empty()).then(|| format!("{module}::{name}"));
     }
     let mut rest = raw.strip_prefix("_Q")?;
     if rest == "Qmain" {
@@ -194,7 +194,7 @@ fn fortran_name(raw: &str) -> Option<String> {
     while !rest.is_empty() {
         rest = rest.strip_prefix(['M', 'S', 'F', 'P', 'E'])?;
         let (part, behind) = rest.split_at(rest.find(|c: char| c.is_ascii_uppercase()).unwrap_or(rest.len()));
-        parts.push(part);
+        parts.push(Some(part).filter(|part| !part.is_empty())?);
         rest = behind;
     }
     (!parts.is_empty()).then(|| parts.join("::"))
@@ -301,6 +301,6 @@ mod tests {
         assert_eq!(demangle("__physics_MOD_gate"), "physics::gate");
         assert_eq!(demangle("_QMphysicsSpartFstepEgate"), "physics::part::step::gate");
         // Names of something else.
-        assert_eq!(["_Zork", "__MOD_x", "_Qother"].map(demangle), ["_Zork", "__MOD_x", "_Qother"]);
+        assert_eq!(["_Zork", "__MOD_x", "_Qother", "_QP"].map(demangle), ["_Zork", "__MOD_x", "_Qother", "_QP"]);
     }
 }

@@ -107,7 +107,7 @@ impl<'a> Looker<'a> {
 impl<'a> Slot<'a> {
     fn open(&mut self, options: &'a OpenOptions, layouts: LayoutsFrom<'a>) -> Result<(), OpenError> {
         let wanted =
-            Wanted { layouts, locals: false, verdicts: true, samples: 2, interval: Duration::ZERO, turns: None };
+            Wanted { layouts, locals: false, verdicts: false, samples: 2, interval: Duration::ZERO, turns: None };
         match Watched::open(self.pid, options, wanted) {
             Ok(watched) => {
                 self.watched = Some(watched);

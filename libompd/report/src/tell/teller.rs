@@ -267,7 +267,13 @@ impl Teller<'_> {
             let Blocked::Mutex(mutex, _) = self.blocked(lwp) else { return None };
             Some(self.mutex(lwp, mutex))
         };
-        verdict.core.iter().filter_map(of).collect()
+        let mut names: Vec<String> = Vec::new();
+        for name in verdict.core.iter().filter_map(of) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
     }
 
     /// The threads (LWP) of a verdict that wait for OpenMP.

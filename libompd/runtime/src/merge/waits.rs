@@ -80,14 +80,17 @@ fn by_evidence(raw: &RawSnapshot, stacks: &StackEvidence, in_program: &HashSet<i
 /// What a thread waits for that executes a signal handler. Memory shows what it waited for when the signal came, if that was not for a
 /// lock: a thread queues up for one lock at a time, which the handler may have set as well.
 fn in_handler(thread: &RawThread, stacks: &StackEvidence) -> Fact<Option<Wait>> {
-    let calls = thread.lwp.is_some_and(|lwp| stacks.calls.contains_key(&lwp));
+    let call = thread.lwp.and_then(|lwp| stacks.calls.get(&lwp));
+    let sets = call.and_then(|call| call.entry).is_some_and(|entry| {
+        matches!(entry.construct, Construct::SetLock | Construct::SetNestLock | Construct::Critical | Construct::Atomic)
+    });
     match &thread.wait {
         Fact::Known { value: Some(wait), .. }
-            if wait.origin == Origin::Registers || calls && wait.kind.is_for_lock() =>
+            if wait.origin == Origin::Registers || sets && wait.kind.is_for_lock() =>
         {
             thread.wait.clone()
         }
-        _ if calls => Fact::unknown(Common::InSignalHandler),
+        _ if call.is_some() => Fact::unknown(Common::InSignalHandler),
         _ => Fact::known(None, Origin::Stack),
     }
 }

@@ -372,8 +372,10 @@ impl RuntimeSnapshot {
     pub fn ordered_turn(&self, team: TeamId) -> Option<u32> {
         let waits = |number: &u32| {
             let lwp = self.team(team)?.members.get(*number as usize).copied().flatten()?;
-            let wait = self.thread_by_lwp(lwp)?.wait.value()?.as_ref()?;
-            (wait.kind == WaitKind::Ordered).then_some(())
+            let thread = self.thread_by_lwp(lwp)?;
+            let wait = thread.wait.value()?.as_ref().filter(|wait| wait.kind == WaitKind::Ordered)?;
+            // The first thread of a nested team is a member of two.
+            (wait.team.or(thread.team.flat()) == Some(team)).then_some(())
         };
         let mut awaited =
             self.loops.iter().filter(|of| of.team == team && of.members.iter().any(|number| waits(number).is_some()));

@@ -75,7 +75,7 @@ reasons! {
         LevelsContradict { own: u32, outer: u32 }: "levels-contradict", "its level of nesting reads {own}, and that around it {outer}";
         ImplausibleValue { value: i64, most: i64 }: "implausible-value", "it reads {value}, and no machine has more than {most}";
         InSignalHandler: "in-signal-handler", "it executes a signal handler: what it waited for before does not tell what it waits for now";
-        InOtherCall: "in-other-call", "it is in a system call by which the runtime does not wait: a signal handler or a tool may have made that";
+        InOtherCall: "in-other-call", "it is in a system call by which the runtime does not wait: a signal handler or a tool may have made the call";
         MayBeExecuted: "may-be-executed", "a thread whose task is not known may be executing it";
         InitialTaskWithoutFunction: "initial-task-without-function", "an initial task has no function of its own";
         OneShareEach: "one-share-each", "each member has one share";

@@ -113,10 +113,17 @@ fn verdicts(graph: &Graph, snapshots: &[RuntimeSnapshot], os: &OsState, frozen: 
     let is_proven = !frozen && !os.signals.may_arrive();
     let inner = graph.inner();
     let stuck = graph.stuck();
-    // Of a thread of OpenMP that waits for a mutex the owner is a fact as well.
+    // Of a thread of OpenMP that waits for a mutex the owner is a fact as well, and so it is if it waits for the end of such a thread.
+    let blocked = |lwp: i32| {
+        let at = os.threads.binary_search_by_key(&lwp, |os| os.lwp).ok();
+        at.and_then(|at| os.threads.get(at)).map_or(Blocked::No, |os| os.blocked)
+    };
     let waits_for_owner = |lwp: i32| {
-        let of_mutex = |os: &OsThread| os.lwp == lwp && matches!(os.blocked, Blocked::Mutex(..));
-        os.threads.iter().any(of_mutex) && snapshots.iter().any(|snapshot| snapshot.thread_by_lwp(lwp).is_some())
+        let of_mutex = match blocked(lwp) {
+            Blocked::Join(joined) => matches!(blocked(joined), Blocked::Mutex(..)),
+            own => matches!(own, Blocked::Mutex(..)),
+        };
+        !frozen && of_mutex && snapshots.iter().any(|snapshot| snapshot.thread_by_lwp(lwp).is_some())
     };
     let is_waiting =
         |node: NodeIndex| matches!(inner[node], Node::Thread(lwp) if graph.is_waiting(lwp) || waits_for_owner(lwp));
@@ -150,7 +157,7 @@ fn verdicts(graph: &Graph, snapshots: &[RuntimeSnapshot], os: &OsState, frozen: 
         let mut nodes: Vec<Node> = core.iter().map(|node| inner[*node]).collect();
         nodes.sort_by_key(order);
         let lwp = |node: &NodeIndex| match inner[*node] {
-            Node::Thread(lwp) if graph.is_waiting(lwp) && !in_core.contains(node) => Some(lwp),
+            Node::Thread(lwp) if is_waiting(*node) && !in_core.contains(node) => Some(lwp),
             _ => None,
         };
         let mut held_up: Vec<i32> = waiters.iter().filter_map(lwp).collect();
