@@ -14,7 +14,7 @@ use ompd_runtime::names::FileNames;
 use ompd_runtime::os::Signals;
 use ompd_runtime::waits_for::{self, Certainty};
 use ompd_runtime::{Runtime, os, outsiders};
-use ompd_stack::{Cache, Code, GilHolder, Interpreter, LogicalStack, Report, Stacks, Unwound};
+use ompd_stack::{Cache, Code, GilHolder, Interpreter, LogicalStack, Report, Stacks, Unwound, Via};
 
 use crate::outside::OutsideWait;
 use crate::{Inspection, ProcessThread, Wanted, nameless, outside, rank};
@@ -71,6 +71,11 @@ pub fn is_outside(stack: &LogicalStack) -> bool {
 /// it began, the first frame is that of another thread, or of a body that is gone.
 pub fn is_in_program(stack: &LogicalStack) -> bool {
     is_outside(stack) && stack.frames.first().is_some_and(|frame| frame.lwp == Some(stack.lwp))
+}
+
+/// Whether a thread executes a signal handler, or one whose frames it shares does.
+fn executes_handler(stack: &LogicalStack) -> bool {
+    stack.frames.iter().any(|frame| frame.via == Via::Signal)
 }
 
 /// Functions of glibc that acquire a mutex, however long that takes; `pthread_cond_wait` calls the second one at its end.
@@ -232,6 +237,9 @@ pub(crate) fn conclude(
     issues.extend(unseen.map(|path| Issue::new(path.as_str(), Trouble::NoSymbols)));
     let bases: Vec<_> = snapshots.iter().map(|snapshot| snapshot.instance.base).collect();
     os.shared = os::find_shared(target, &snapshots);
+    if report.logical.iter().any(executes_handler) {
+        os.signals = os::signals_at_handler(target);
+    }
     let mut waits_for = waits_for::judge(&snapshots, &os);
     // Symbol tables of all files are looked at, and other processes, which only a hang is worth.
     if !waits_for.verdicts.is_empty() {

@@ -145,6 +145,12 @@ fn signals(handled: Option<u64>, blocked: impl IntoIterator<Item = Option<u64>>)
     Signals::Handled(handled & !everywhere & !quiet)
 }
 
+/// Signals whose handlers may run while one is being executed: its thread blocks the signal only until it returns (sigaction(2)), so
+/// nothing is taken for blocked.
+pub fn signals_at_handler(target: &dyn Target) -> Signals {
+    signals(target.process().handled_signals, [None])
+}
+
 /// Functions that set the handler of a signal: those of the C library (signal(2), sigaction(2), sigvec(3), sigset(3),
 /// sysv_signal(3)).
 const SETTERS: [&str; 9] =

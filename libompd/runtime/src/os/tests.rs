@@ -39,6 +39,13 @@ fn handlers_that_may_let_threads_go_on() {
     assert!(!signals(Some(mask(&[12, 14])), [Some(mask(&[12, 14])), Some(mask(&[14, 12, 3]))]).may_arrive());
     // A core.
     assert_eq!(signals(None, [None]), Signals::NotRecorded);
+    // While a handler is executed, that its thread blocks the signal proves nothing.
+    let mut target = FakeTarget::new(TargetKind::Live, Arch::X86_64);
+    let mut thread = thread_at(1, Addr(0x1000), Addr(0x7000));
+    (thread.blocked_signals, target.process.handled_signals) = (Some(mask(&[12])), Some(mask(&[12, 15])));
+    target.threads.push(thread);
+    assert!(!read(&target).signals.may_arrive());
+    assert_eq!(signals_at_handler(&target), Signals::Handled(mask(&[12])));
     assert!(Signals::NotRecorded.may_arrive());
 }
 
