@@ -1,7 +1,17 @@
 /* Members take two mutexes of the C library in opposite order, and OpenMP has no part in it.
- *   -DSELF   one member locks a mutex twice
- *   -DJOIN   one member joins a thread that waits for the mutex the member holds */
+ *   -DSELF     one member locks a mutex twice
+ *   -DJOIN     one member joins a thread that waits for the mutex the member holds
+ *   -DHANDLER  a third member executes the handler of a signal that the others block */
 #include "expect.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#ifdef HANDLER
+enum { MEMBERS = 3 };
+#else
+enum { MEMBERS = 2 };
+#endif
 
 static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER;
 #if !defined(SELF) && !defined(JOIN)
@@ -35,7 +45,7 @@ TRUTH_MARKER void first_body(void) {
     atomic_store(&a_held, 1);
     truth_wait_for(&b_held);
     truth_note("first", TRUTH_MUTEX, NULL, TRUTH_BODY(TRUTH_IMPLICIT, first_body));
-    truth_hang("mutexes", 2);
+    truth_hang("mutexes", MEMBERS);
     pthread_mutex_lock(&b);
 #endif
     truth_step();
@@ -54,19 +64,56 @@ TRUTH_MARKER void second_body(void) {
 #endif
 }
 
+#ifdef HANDLER
+static int never[2];
+
+static void handle(int number) {
+    char byte;
+    (void)number;
+    while (read(never[0], &byte, 1) != 0) {
+    }
+}
+
+static void block(int how) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    if (pthread_sigmask(how, &signals, NULL) != 0)
+        truth_fail("pthread_sigmask");
+}
+
+TRUTH_MARKER void third_body(void) {
+    truth_note("third", TRUTH_PIPE, NULL, TRUTH_BODY(TRUTH_IMPLICIT, third_body));
+    block(SIG_UNBLOCK);
+    pthread_kill(pthread_self(), SIGUSR1);
+    truth_step();
+}
+#else
+static void third_body(void) { truth_fail("there are two members"); }
+#endif
+
 int main(void) {
     truth_init_for(TRUTH_HANG_SECONDS);
-#ifdef SELF
+#ifdef HANDLER
+    struct sigaction action = {.sa_handler = handle};
+    block(SIG_BLOCK);
+    if (pipe(never) != 0 || sigaction(SIGUSR1, &action, NULL) != 0)
+        truth_fail("a pipe and a handler");
+    truth_expect(.verdict = "suspect", .situation = "lock_cycle", .threads = "first,second", .objects = "");
+#elif defined(SELF)
     truth_expect(.verdict = "deadlock", .situation = "self_deadlock", .threads = "first", .objects = "");
 #else
     truth_expect(.verdict = "deadlock", .situation = "lock_cycle", .threads = "first,second", .objects = "");
 #endif
-#pragma omp parallel num_threads(2)
+#pragma omp parallel num_threads(MEMBERS)
     {
-        if (omp_get_thread_num() == 0)
+        int me = omp_get_thread_num();
+        if (me == 0)
             first_body();
-        else
+        else if (me == 1)
             second_body();
+        else
+            third_body();
         TRUTH_KEEP_FRAME();
     }
     return 0;

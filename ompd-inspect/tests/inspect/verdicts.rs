@@ -1,14 +1,16 @@
 //! Verdicts, against what the programs say their hang is to be called, and none where nothing hangs.
 
 use crate::common;
-use std::io::Write as _;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use test_programs::{
-    Case, Env, HANGS, HEALTHY, Launch, Needs, Opt, Running, Runtime, Skip, TRUTH_SPINS, Toolchain, Truth, build,
-    can_build, check_hanging, check_healthy, combinations, compare_verdicts,
+    Case, Env, HANGS, HEALTHY, Launch, Needs, Opt, Running, Runtime, Skip, TRUTH_SPINS, Toolchain, Truth,
+    await_all_blocked, build, can_build, check_hanging, check_healthy, combinations, compare_verdicts,
 };
 
 fn first_lines(how: &str, word: &str, expected: &str) {
@@ -251,6 +253,33 @@ fn comes_from_outside_of(case: &Case, spins: bool, words: &str, let_go: impl Fn(
         tried += 1;
     }
     assert!(tried > 0 || combinations().is_empty());
+}
+
+/// The memory of a process in a PID namespace has ids that mean others outside.
+#[test]
+fn owners_of_mutexes_in_a_pid_namespace() {
+    let enter = ["--pid", "--fork", "--kill-child", "--mount-proc"];
+    let permitted = Command::new("unshare").args(enter).arg("true").output();
+    if !permitted.as_ref().is_ok_and(|output| output.status.success()) {
+        return Skip::because(format!("no PID namespace can be made: {permitted:?}")).show();
+    }
+    let Some((toolchain, _)) = combinations().into_iter().next() else { return };
+    let program = build("hangs/mutexes", toolchain, Opt::O2, &[]).expect("the program builds");
+    let mut unshare = Command::new("unshare");
+    unshare.args(enter).arg(&program.path).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut unshare = unshare.spawn().expect("the program starts");
+    let mut said = String::new();
+    let out = unshare.stdout.take().expect("its output");
+    BufReader::new(out).read_line(&mut said).expect("it says that it is ready");
+    let children = format!("/proc/{0}/task/{0}/children", unshare.id());
+    let inside: i32 = fs::read_to_string(children).expect("its children").trim().parse().expect("one child");
+    await_all_blocked(inside, 2, false).expect("it hangs");
+    let (report, _) = common::json(&["waits", &inside.to_string()]);
+    let verdict = &report["verdicts"][0];
+    let told = [&verdict["verdict"], &verdict["situation"]].map(Value::as_str);
+    unshare.kill().expect("it is still there");
+    unshare.wait().expect("it ends");
+    assert_eq!(told, [Some("deadlock"), Some("lock_cycle")], "{report:#}");
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn make_all() -> Vec<Event> {
     for (other, sub) in [(0x90, 1), (0x98, 2)] {
         expected.push(Event { sub, flags: 2, task: 72, other, ..event(18) });
     }
-    // There are none, whatever their number.
+    // Without a list, or with a number below one, there are no dependences.
     make!(18, (Word, *const Dependence, c_int), (task_word(), null(), 2));
     make!(18, (Word, *const Dependence, c_int), (task_word(), given.as_ptr(), 0));
     make!(18, (Word, *const Dependence, c_int), (task_word(), given.as_ptr(), -1));

@@ -47,7 +47,7 @@ fn regions_and_tasks_are_remembered_until_they_end() {
         make!(2, (u64, u64), (5, 61));
         make!(4, (u64), (6));
         assert_eq!(remembered(&all), (vec![6], vec![5]));
-        // In a pause it is not known whether what ends is what began.
+        // What ends in a pause is not told from what has begun before.
         make!(7, (u64, u64), (2, 0));
         make!(2, (u64, u64), (6, 61));
         make!(4, (u64), (5));

@@ -494,6 +494,27 @@ mod tests {
     }
 
     #[test]
+    fn threads_are_known_by_their_ids_in_the_own_namespace() {
+        let root = tempfile::tempdir().expect("a folder");
+        let own = process(root.path(), OWN, "program", "");
+        let say = |tid: i32, ids: &str| {
+            let folder = own.path(&format!("task/{tid}"));
+            fs::create_dir_all(&folder).expect("a thread");
+            fs::write(folder.join("status"), format!("Name:\tx\nNSpid:\t{ids}\n")).expect("its ids");
+        };
+        fs::write(own.path("status"), format!("NSpid:\t{OWN}\n")).expect("its ids");
+        say(OWN, &OWN.to_string());
+        assert_eq!(own.inner_ids(), None, "it is in the same one");
+        fs::write(own.path("status"), format!("NSpid:\t{OWN}\t40\t1\n")).expect("its ids");
+        say(OWN, &format!("{OWN}\t40\t1"));
+        say(OWN + 1, &format!("{}\t41\t2", OWN + 1));
+        assert_eq!(own.inner_ids(), Some(BTreeMap::from([(1, OWN), (2, OWN + 1)])));
+        let info = crate::ProcessInfo { inner_ids: own.inner_ids(), ..crate::ProcessInfo::default() };
+        assert_eq!([1, 2, OWN].map(|id| info.thread_of_id(id)), [Some(OWN), Some(OWN + 1), None]);
+        assert_eq!(crate::ProcessInfo::default().thread_of_id(7), Some(7));
+    }
+
+    #[test]
     fn descriptors_are_known_by_their_links() {
         let root = tempfile::tempdir().expect("a folder");
         let own = Surroundings { process: process(root.path(), OWN, "program", "") };

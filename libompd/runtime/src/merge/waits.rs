@@ -77,8 +77,8 @@ fn by_evidence(raw: &RawSnapshot, stacks: &StackEvidence, in_program: &HashSet<i
     waits
 }
 
-/// What a thread waits for that executes a signal handler. Memory shows what it waited for when the signal came, if that was not for a
-/// lock: a thread queues up for one lock at a time, which the handler may have set as well.
+/// What a thread waits for that executes a signal handler. Registers are those of the handler. Memory shows what the thread waited for
+/// when the signal came. It is kept for a lock if the handler is in a call that sets one: a thread is in the queue of one lock only.
 fn in_handler(thread: &RawThread, stacks: &StackEvidence) -> Fact<Option<Wait>> {
     let call = thread.lwp.and_then(|lwp| stacks.calls.get(&lwp));
     let sets = call.and_then(|call| call.entry).is_some_and(|entry| {

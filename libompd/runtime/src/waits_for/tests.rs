@@ -220,6 +220,51 @@ fn a_turn_in_the_loop_in_which_it_is_waited_for() {
     assert_eq!(of(&[0], 2, 2), 0);
 }
 
+/// Threads of OpenMP that wait for mutexes of the C library, and for nothing of OpenMP.
+#[test]
+fn mutexes_alone() {
+    let of = |blocked: &[Blocked]| {
+        let mut p = Process::new();
+        let team = p.team();
+        for own in blocked {
+            p.member(team, *own, None);
+        }
+        p.judge().into_iter().map(|(certainty, _, threads)| (certainty, threads)).collect::<Vec<_>>()
+    };
+    let of_mutex = |owner| Blocked::Mutex(Addr(0x100), owner);
+    assert_eq!(of(&[of_mutex(2), of_mutex(1)]), [(Certainty::Deadlock, vec![1, 2])]);
+    assert_eq!(of(&[of_mutex(1), Blocked::No]), [(Certainty::Deadlock, vec![1])]);
+    assert_eq!(of(&[of_mutex(2), Blocked::No]), []);
+    // Thread 2 may come back from its call: so wait threads that take turns at a socket.
+    assert_eq!(of(&[of_mutex(2), Blocked::Outside("accept")]), []);
+}
+
+/// A thread of OpenMP joins another one, which wants the mutex that the first has.
+#[test]
+fn mutex_of_a_thread_that_joins() {
+    let of = |joined| {
+        let mut p = Process::new();
+        let team = p.team();
+        p.member(team, Blocked::Join(2), None);
+        p.foreign(joined);
+        p.judge().into_iter().map(|(certainty, _, threads)| (certainty, threads)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(Blocked::Mutex(Addr(0x100), 1)), [(Certainty::Deadlock, vec![1, 2])]);
+    assert_eq!(of(Blocked::No), []);
+}
+
+#[test]
+fn thread_that_waits_for_a_mutex_of_a_hang_is_held_up() {
+    let mut p = Process::new();
+    let team = p.team();
+    for owner in [2, 1, 1] {
+        p.member(team, Blocked::Mutex(Addr(0x100), owner), None);
+    }
+    let found = judge(&[p.snapshot.into()], &p.os).verdicts;
+    let [verdict] = &found[..] else { panic!("one verdict") };
+    assert_eq!((verdict.situation, &verdict.held_up[..]), (Situation::LockCycle, &[3][..]));
+}
+
 #[test]
 fn handlers_of_signals() {
     let of = |signals| {

@@ -1,5 +1,7 @@
 //! What threads wait for at barriers, and whether it has happened.
 
+use ompd_process::{Arch, Syscall};
+
 use super::*;
 
 /// A team of three whose threads have been to barriers of each kind 64 times.
@@ -100,6 +102,25 @@ fn worker_has_arrived_at_the_barrier_of_which_its_word_is_ahead_of_the_teams() {
         let state = at.state(2, which);
         at.made.set(state, |s| s.bstate.wait_flag, 1);
         assert_eq!(at.wait(2).and_then(|(.., over)| over), None);
+    }
+}
+
+#[test]
+fn what_a_thread_waits_for_in_a_call_by_which_the_runtime_does_not_wait_is_unknown() {
+    let wait = |call: Option<&str>| {
+        let mut at = Barrier::new();
+        at.arrive(2, Barriers::Plain, PASSED + BARRIER_BUMP);
+        let number = call.map(|name| Arch::X86_64.machine.call_number(name).expect("a number"));
+        let call = number.map(|number| Syscall { number, args: [0; 6], begun: true });
+        at.made.target.threads[1].registers.as_mut().expect("registers").syscall = call;
+        at.made.snapshot().threads.remove(1).wait
+    };
+    for call in [None, Some("futex"), Some("sched_yield"), Some("restart_syscall")] {
+        let found = wait(call).value().cloned().flatten().map(|wait| wait.kind);
+        assert_eq!(found, Some(WaitKind::Barrier), "{call:?}");
+    }
+    for call in ["nanosleep", "write"] {
+        assert_eq!(wait(Some(call)), Fact::unknown(Common::InOtherCall), "{call}");
     }
 }
 
