@@ -84,7 +84,7 @@ mod tests {
         create(&path("new")).expect("a new file").write_all(b"longer").expect("written");
         create(&path("new")).expect("one that is there").write_all(b"short").expect("written");
         assert_eq!(fs::read(path("new")).expect("read"), b"short");
-        assert_eq!(path("new").metadata().expect("its rights").mode() & 0o777, 0o600, "nobody else may read it");
+        assert_eq!(path("new").metadata().expect("its rights").mode() & 0o777, 0o600, "only its owner may read it");
         symlink(path("new"), path("link")).expect("a link");
         assert!(create(&path("link")).is_err());
         fs::hard_link(path("new"), path("name")).expect("another name");
