@@ -18,6 +18,11 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// All that is wrong, unknown or lacking, one line each.
+    pub fn all(&self) -> impl Iterator<Item = &String> {
+        [&self.differences, &self.unknown, &self.lacking].into_iter().flatten()
+    }
+
     /// Compares what has to be known.
     pub fn equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, ours: &T, truth: &T) {
         self.holds(ours == truth, || format!("{what}: reported {ours:?}, in truth {truth:?}"));

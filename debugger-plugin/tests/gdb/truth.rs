@@ -18,8 +18,7 @@ const EXCEPT: [&str; 2] = ["not_openmp", "progress"];
 fn differences(what: &str, truth: &Truth, report: &Value, runtime: Runtime, toolchain: Toolchain) -> Vec<String> {
     let found = compare(truth, report, runtime, toolchain);
     assert!(found.compared > 0 || truth.threads.is_empty(), "{what}: nothing was compared");
-    let all = [&found.differences, &found.unknown, &found.lacking];
-    all.into_iter().flatten().map(|line| format!("{what}: {line}")).collect()
+    found.all().map(|line| format!("{what}: {line}")).collect()
 }
 
 fn executable(running: &Running) -> std::path::PathBuf {
@@ -101,10 +100,7 @@ fn stacks_across_threads() {
             let running = Running::start(&executable, runtime, Env::Settled).expect("the program starts");
             let report = Gdb::attached(&library(), &running).json("openmp stacks -json").expect("stacks");
             let found = compare_stacks(&running.truth, &report, runtime, Opt::O2);
-            let all = [&found.differences, &found.unknown, &found.lacking];
-            wrong.extend(
-                all.into_iter().flatten().map(|line| format!("{program} {toolchain:?} on {runtime:?}: {line}")),
-            );
+            wrong.extend(found.all().map(|line| format!("{program} {toolchain:?} on {runtime:?}: {line}")));
             assert!(found.compared > 0, "{program}: nothing was compared");
         }
     }
@@ -129,11 +125,11 @@ fn verdicts() {
         if let Some((toolchain, runtime)) = here.get(number % here.len().max(1)).copied() {
             let executable = build(case.program, toolchain, Opt::O2, case.flags).expect("the program builds");
             let running = Launch::new(&executable, runtime, Env::Settled).start_hanging().expect("the program hangs");
-            let report = Gdb::attached(&library(), &running).json("openmp status -json").expect("waits");
-            let found = compare_verdicts(&running.truth, &report, running.truth.owners_recorded(runtime));
-            let all = [&found.differences, &found.unknown, &found.lacking];
-            let lines = all.into_iter().flatten();
-            wrong.extend(lines.map(|line| format!("{} {toolchain:?} on {runtime:?}: {line}", case.program)));
+            wrong.extend(case.look(|| {
+                let report = Gdb::attached(&library(), &running).json("openmp status -json").expect("waits");
+                let found = compare_verdicts(&running.truth, &report, running.truth.owners_recorded(runtime));
+                found.all().map(|line| format!("{} {toolchain:?} on {runtime:?}: {line}", case.program)).collect()
+            }));
             tried += 1;
         }
     }

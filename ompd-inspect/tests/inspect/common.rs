@@ -89,8 +89,7 @@ pub fn check_by(what: &str, truth: &Truth, runtime: Runtime, toolchain: Toolchai
     let (report, status) = json(args);
     let mut comparison = compared("", &report);
     comparison.equal("exit status of the command", &status, &0);
-    let all = [&comparison.differences, &comparison.unknown, &comparison.lacking];
-    let mut found: Vec<String> = all.into_iter().flatten().map(|line| format!("{what}: {line}")).collect();
+    let mut found: Vec<String> = comparison.all().map(|line| format!("{what}: {line}")).collect();
     if args.last().is_some_and(|target| target.parse::<i32>().is_ok()) && !args.contains(&"--pause") {
         let (report, status) = json(&[&["--pause", "brief"], args].concat());
         let mut stopped = compared(", --pause brief", &report);

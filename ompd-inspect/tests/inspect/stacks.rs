@@ -20,8 +20,7 @@ fn check(what: &str, truth: &Truth, runtime: Runtime, opt: Opt, target: &str) ->
         comparison.differences.len(),
         comparison.unknown.len()
     );
-    let all = [&comparison.differences, &comparison.unknown, &comparison.lacking];
-    all.into_iter().flatten().map(|line| format!("{what}: {line}")).collect()
+    comparison.all().map(|line| format!("{what}: {line}")).collect()
 }
 
 fn everywhere(program: &str) {

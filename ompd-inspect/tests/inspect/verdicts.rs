@@ -75,8 +75,7 @@ fn check(what: &str, truth: &Truth, runtime: Runtime, target: &str) -> Vec<Strin
 
 fn check_report(what: &str, truth: &Truth, runtime: Runtime, report: &Value) -> Vec<String> {
     let comparison = compare_verdicts(truth, report, truth.owners_recorded(runtime));
-    let all = [&comparison.differences, &comparison.unknown, &comparison.lacking];
-    all.into_iter().flatten().map(|line| format!("{what}: {line}")).collect()
+    comparison.all().map(|line| format!("{what}: {line}")).collect()
 }
 
 /// Runs `check` on every variant of a program in every combination.
@@ -139,20 +138,8 @@ fn hang(program: &str) {
         if let Err(error) = check_hanging(case, &running) {
             return vec![format!("{what}: the program is not as it says: {error:#}")];
         }
-        // A thread that spins by sched_yield may be met between two calls, which is no verdict then.
-        let tries = if program == "hangs/nested_exhausted" { 5 } else { 1 };
-        let look = |_| {
-            let looks =
-                (0..tries).map(|_| check(&format!("{what}, live"), &running.truth, runtime, &running.pid.to_string()));
-            let mut differences = Vec::new();
-            for found in looks {
-                differences = found;
-                if differences.is_empty() {
-                    break;
-                }
-            }
-            differences
-        };
+        let live = format!("{what}, live");
+        let look = |_| case.look(|| check(&live, &running.truth, runtime, &running.pid.to_string()));
         let mut found: Vec<String> = (0..looks(1)).flat_map(look).collect();
         if opt == Opt::O0 {
             return found;

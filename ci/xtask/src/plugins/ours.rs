@@ -124,8 +124,7 @@ fn report(answer: &Answer) -> Result<Value, String> {
 }
 
 fn told(found: &Comparison) -> Result<(), String> {
-    let mut wrong = [&found.differences, &found.unknown, &found.lacking].into_iter().flatten();
-    match wrong.next() {
+    match found.all().next() {
         None if found.compared > 0 => Ok(()),
         None => Err("nothing was compared".to_owned()),
         Some(line) => Err(line.clone()),

@@ -420,10 +420,11 @@ fn verdicts_know_the_owners() {
             let running = launch.start_hanging().expect("it hangs");
             let owners = case.program.starts_with("hangs/lock_cycle") || case.program.starts_with("hangs/self_lock");
             let owners = owners || running.truth.owners_recorded(runtime);
-            let comparison = compare_verdicts(&running.truth, &report(&running.pid.to_string()), owners);
             let what = format!("{} {:?} {toolchain:?} on {runtime:?}", case.program, case.flags);
-            let all = [&comparison.differences, &comparison.unknown, &comparison.lacking];
-            differences.extend(all.into_iter().flatten().map(|line| format!("{what}: {line}")));
+            differences.extend(case.look(|| {
+                let comparison = compare_verdicts(&running.truth, &report(&running.pid.to_string()), owners);
+                comparison.all().map(|line| format!("{what}: {line}")).collect()
+            }));
             tried += 1;
         }
     }

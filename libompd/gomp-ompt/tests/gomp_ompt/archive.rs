@@ -94,8 +94,7 @@ fn the_verdict_on_a_program_with_the_library_inside_knows_owners() {
         let launch = launch.variable("OMP_TOOL_LIBRARIES", &companion);
         let running = launch.start_hanging().expect("it hangs");
         let comparison = compare_verdicts(&running.truth, &report(running.pid), true);
-        let all = [&comparison.differences, &comparison.unknown, &comparison.lacking];
-        let all: Vec<&String> = all.into_iter().flatten().collect();
+        let all: Vec<&String> = comparison.all().collect();
         assert!(all.is_empty(), "{flags:?}: {all:#?}");
     }
 }
