@@ -5,6 +5,9 @@
  *   wrong LIBRARY PID|CORE LWP SYMBOLS SEED STEPS */
 #include "debugger.h"
 
+#define OMPD_EXT_NO_OMP_TOOLS_H
+#include "../../include/ompd-ext.h"
+
 static uint64_t seed;
 
 /* splitmix64: the same sequence on every machine. */
@@ -168,6 +171,67 @@ static void text_done(ompd_rc_t rc) {
 static ompd_address_space_context_t context = {-1, 0, NULL};
 static uint64_t lwp;
 
+/* What goes beyond OMPD. */
+static void step_beyond(void) {
+    static const char *const views[] = {"summary", "threads", "tasks --tree", "locks", "stacks --all", "waits --dot",
+                                        "icvs",    "history", "summary --no", "",      "\xff"};
+    static const ompdx_thread_label_t labels[] = {{1, "1"}, {-1, "*1.2"}};
+    ompdx_stop_point_t *points = NULL;
+    ompd_size_t count = 0;
+    ompd_address_t address;
+    ompdx_event_t event;
+    ompdx_origin_t origin;
+    uint64_t point = 0, registers[OMPDX_REGISTERS + 1];
+    int counts_here = 0;
+    switch (any() % 10) {
+    case 0: {
+        ompd_rc_t rc = F(ompdx_stop_points)(handle(space), one_in(10) ? NULL : &points, one_in(10) ? NULL : &count);
+        if (note(rc) == ompd_rc_ok) {
+            for (ompd_size_t at = 0; at < count; at++) {
+                counts.bytes += (long)strlen(points[at].place) + (long)strlen(points[at].runtime);
+            }
+            free_memory(points);
+        }
+        break;
+    }
+    case 1:
+    case 2:
+        fill(registers, sizeof registers);
+        point = one_in(6) ? any() : any() % 40;
+        note(F(ompdx_set_stop)(handle(thread), point, one_in(6) ? NULL : registers, any() % (OMPDX_REGISTERS + 2)));
+        break;
+    case 3:
+        note(F(ompdx_get_stop)(handle(thread), one_in(10) ? NULL : &point, one_in(10) ? NULL : &event,
+                               one_in(10) ? NULL : &counts_here));
+        break;
+    case 4: note(F(ompdx_get_parallel_function)(handle(region), one_in(10) ? NULL : &address)); break;
+    case 5: note(F(ompdx_get_descriptor)(any_handle(), one_in(10) ? NULL : &address)); break;
+    case 6:
+        text_done(F(ompdx_get_origin)(any_handle(), (int)(any() % 30), one_in(10) ? NULL : &origin, text_place()));
+        break;
+    case 7:
+        if (one_in(3)) {
+            text_done(F(ompdx_report_json)(handle(space), text_place()));
+        }
+        break;
+    case 8: {
+        ompdx_text_options_t options = {(int)any() >> any() % 32, one_in(2), one_in(2), one_in(3) ? NULL : labels,
+                                        any() % 3};
+        const char *view = one_in(10) ? NULL : views[any() % (sizeof views / sizeof views[0])];
+        if (one_in(3)) {
+            text_done(F(ompdx_report_text)(handle(space), view, one_in(3) ? NULL : &options, text_place()));
+        }
+        break;
+    }
+    default:
+        if (one_in(2)) {
+            note(F(ompdx_drop_cache)(handle(space)));
+        } else {
+            note(F(ompdx_set_lib_root)(one_in(3) ? NULL : one_in(2) ? "" : "/no/such/folder"));
+        }
+    }
+}
+
 static void step(void) {
     static const ompd_word_t versions[] = {201811, 202011, 202111, 202411, 0, -1};
     ompd_word_t word = 0, more = 0;
@@ -180,7 +244,7 @@ static void step(void) {
     ompd_word_t *to = one_in(10) ? NULL : &word;
     int *to_number = one_in(10) ? NULL : &number, member = (int)(any() % 12) - 2;
     uint64_t id = one_in(4) ? any() : lwp, size = one_in(6) ? any() % 9 : 8;
-    switch (any() % 40) {
+    switch (any() % 46) {
     case 0:
         if (one_in(40)) {
             note(F(ompd_finalize)());
@@ -276,7 +340,8 @@ static void step(void) {
         break;
     case 37: note(F(ompd_get_icv_from_scope)(any_handle(), scope, icv, to)); break;
     case 38: text_done(F(ompd_get_icv_string_from_scope)(any_handle(), scope, icv, text_place())); break;
-    default: note(F(ompd_get_tool_data)(any_handle(), scope, to, one_in(10) ? NULL : &address)); break;
+    case 39: note(F(ompd_get_tool_data)(any_handle(), scope, to, one_in(10) ? NULL : &address)); break;
+    default: step_beyond();
     }
 }
 

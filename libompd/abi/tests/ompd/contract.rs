@@ -5,6 +5,7 @@ use std::ptr;
 
 use crate::debugger::{Held, Session, callbacks, out, take, turn};
 use ompd::api::*;
+use ompd::extension::*;
 use ompd::types::*;
 use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build};
 
@@ -91,9 +92,35 @@ fn handles_are_known_by_kind_and_only_while_they_live() {
             assert_ne!(again, session.space);
             assert_eq!(ompd_rel_address_space_handle(again), Rc::OK);
             assert_eq!(ompd_rel_address_space_handle(again), Rc::STALE_HANDLE);
+            released(again);
             assert_eq!(out(|task| ompd_get_curr_task_handle(thread, task)).map(|_| ()), Ok(()));
         }
     }
+}
+
+/// Every function that takes an address space refuses one that was given back, and writes nothing.
+fn released(space: *mut AddressSpaceHandle) {
+    unsafe fn stale<T: Copy>(call: impl FnOnce(*mut T) -> Rc) {
+        assert_eq!(out(call).err(), Some(Rc::STALE_HANDLE));
+    }
+    let (mut word, mut more, mut name, mut number, mut id, mut sizes) = (7, 7, ptr::null(), 7, 7, ptr::null_mut());
+    let summary = c"summary".as_ptr();
+    unsafe {
+        let any = (&raw mut id).cast();
+        stale(|device| ompd_device_initialize(space, ptr::dangling_mut(), 1, 8, any, device));
+        stale(|kinds| ompd_get_device_thread_id_kinds(space, kinds, &raw mut sizes, &raw mut number));
+        stale(|version| ompd_get_omp_version(space, version));
+        stale(|text| ompd_get_omp_version_string(space, text));
+        stale(|thread| ompd_get_thread_handle(space, thread_id::LWP, 8, any, thread));
+        stale(|text| ompd_enumerate_states(space, 0x102, &raw mut word, text, &raw mut more));
+        stale(|scope| ompd_enumerate_icvs(space, 0, &raw mut id, &raw mut name, scope, &raw mut number));
+        stale(|list| ompd_get_display_control_vars(space, list));
+        stale(|points| ompdx_stop_points(space, points, &raw mut id));
+        stale(|json| ompdx_report_json(space, json));
+        stale(|text| ompdx_report_text(space, summary, ptr::null(), text));
+        assert_eq!(ompdx_drop_cache(space), Rc::STALE_HANDLE);
+    }
+    assert_eq!((word, more, name, number, id, sizes), (7, 7, ptr::null(), 7, 7, ptr::null_mut()));
 }
 
 /// A handle of another kind, as a thread's.
@@ -153,7 +180,32 @@ fn enumerations_come_to_an_end_and_refuse_what_they_do_not_know() {
             ompd_enumerate_icvs(session.space, 9999, &raw mut id, &raw mut name, &raw mut scope, &raw mut more)
         };
         assert_eq!((rc, id), (Rc::BAD_INPUT, 7));
+        places_that_are_missing(session.space);
         assert!(session.icvs.contains_key("nthreads-var") && session.icvs.contains_key("ompd-team-size-var"));
+    }
+}
+
+/// Where one of the places for results is missing, the others stay as they are, and no text is made.
+fn places_that_are_missing(space: *mut AddressSpaceHandle) {
+    fn unless<T>(missing: bool, place: &mut T) -> *mut T {
+        if missing { ptr::null_mut() } else { place }
+    }
+    for missing in 0..3 {
+        let (mut next, mut name, mut more) = (7, ptr::null(), 7);
+        let rc = unsafe {
+            let (next, name) = (unless(missing == 0, &mut next), unless(missing == 1, &mut name));
+            ompd_enumerate_states(space, 0x102, next, name, unless(missing == 2, &mut more))
+        };
+        assert_eq!((rc, next, name, more), (Rc::BAD_INPUT, 7, ptr::null(), 7), "{missing}");
+    }
+    for missing in 0..4 {
+        let (mut id, mut name, mut scope, mut more) = (7, ptr::null(), 7, 7);
+        let rc = unsafe {
+            let (id, name) = (unless(missing == 0, &mut id), unless(missing == 1, &mut name));
+            let (scope, more) = (unless(missing == 2, &mut scope), unless(missing == 3, &mut more));
+            ompd_enumerate_icvs(space, 0, id, name, scope, more)
+        };
+        assert_eq!((rc, id, name, scope, more), (Rc::BAD_INPUT, 7, ptr::null(), 7, 7), "{missing}");
     }
 }
 

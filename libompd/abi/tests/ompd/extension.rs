@@ -9,7 +9,7 @@ use ompd::api::*;
 use ompd::extension::*;
 use ompd::types::*;
 use test_programs::{
-    Env, HANGS, Launch, Opt, Runtime, Toolchain, build, built_by_cargo, combinations, native_combinations,
+    Env, Executable, HANGS, Launch, Opt, Runtime, Toolchain, build, built_by_cargo, combinations, native_combinations,
 };
 
 use crate::debugger::{Held, Session, give_back, out, take};
@@ -92,6 +92,44 @@ fn arguments_that_are_wrong_are_refused_and_nothing_is_written() {
         }
         assert_eq!(origin(session.space, 1), Err(Rc::INCOMPATIBLE));
     });
+}
+
+/// What the library tells of the locks of a process that it opens now, or has opened.
+fn locks(space: *mut AddressSpaceHandle) -> String {
+    take(out(|text| unsafe { ompdx_report_text(space, c"waits".as_ptr(), ptr::null(), text) }).expect("a text"))
+}
+
+/// The program is not where it was. A folder in which it is counts for what is initialised while it is set.
+#[test]
+fn files_of_another_machine_are_found_below_a_folder() {
+    let built = build("hangs/lock_cycle", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (there, folder) = (directory.path().join("prog"), directory.path().join("folder"));
+    std::fs::create_dir(&folder).expect("a folder");
+    std::fs::copy(&built.path, &there).expect("the program is copied");
+    let moved = Executable { path: there.clone(), ..built };
+    let running = Launch::new(&moved, Runtime::Libgomp, Env::Settled).start_hanging().expect("it hangs");
+    let core = match running.gcore(directory.path()).expect("gcore runs") {
+        Ok(core) => core,
+        Err(skip) => return skip.show(),
+    };
+    drop(running);
+    std::fs::rename(&there, folder.join("prog")).expect("the program moves away");
+    let folder = CString::new(folder.into_os_string().into_encoded_bytes()).expect("a path");
+
+    let session = Session::new(201_811, Held::core(&core, true));
+    let context: *const Held = &raw const *session.held;
+    let before = locks(session.space);
+    assert!(before.contains("lock prog+0x") && !before.contains("lock a"), "{before}");
+    for (set, found) in [(folder.as_ptr(), true), (ptr::null(), false), (folder.as_ptr(), true), (c"".as_ptr(), false)]
+    {
+        assert_eq!(unsafe { ompdx_set_lib_root(set) }, Rc::OK);
+        let space = out(|space| unsafe { ompd_process_initialize(context.cast_mut().cast(), space) }).expect("a space");
+        let told = locks(space);
+        assert_eq!((told.contains("lock a"), told.contains("lock prog+0x")), (found, !found), "{told}");
+        assert_eq!(locks(session.space), before, "it was initialised before");
+        assert_eq!(unsafe { ompd_rel_address_space_handle(space) }, Rc::OK);
+    }
 }
 
 #[test]
