@@ -4,9 +4,9 @@ use std::ffi::{c_int, c_uint};
 use std::ptr::null;
 use std::sync::atomic::Ordering::Relaxed;
 
-use ompt_record::block::{CreationValues, RingState};
+use ompt_record::block::{CreationValues, RingState, TASK_BEGUN};
 
-use crate::runtime::{TODAY, alone, block, make, ring};
+use crate::runtime::{TODAY, alone, block, events, make, ring};
 use crate::{Address, BEGIN, Data, END, Word, address, thread_begins};
 
 fn region_begins(encountering: &Data, region: &Data) -> u64 {
@@ -186,5 +186,31 @@ fn a_ring_passes_to_the_next_thread_when_one_ends() {
             id
         });
         assert_eq!(next.join().expect("no panic"), first + 1);
+    });
+}
+
+/// By its number a thread is known to begin a task, so it gets one also where nothing is recorded.
+#[test]
+fn with_stop_points_a_task_is_remembered_in_a_pause_too() {
+    let variables = [("OMP_DEBUG", " Enabled "), ("OMPT_COMPANION_START", "paused")];
+    alone("remembered::with_stop_points_a_task_is_remembered_in_a_pause_too", &variables, || {
+        assert!(TODAY.start());
+        let thread = thread_begins(1).load(Relaxed);
+        let (memory, opened) = block();
+        let found = |id| opened.task(&memory, id).expect("it can be read");
+        let [encountering, task] = [61, 0].map(Data::new);
+        let id = task_begins(&encountering, &task, 4, 0);
+        assert_eq!(found(id).map(|found| (found.thread, found.flags & TASK_BEGUN)), Some((thread, 0)));
+        // The thread switches to the task, and back to it once more.
+        for _ in 0..2 {
+            make!(6, (Word, c_int, Word), (&encountering, 7, &task));
+            assert_eq!(found(id).map(|found| found.flags), Some(TASK_BEGUN));
+        }
+        assert_eq!(opened.stop(&memory, ring()).expect("it can be read"), None, "it has passed the stop points");
+        make!(6, (Word, c_int, Word), (&task, 4, &encountering));
+        assert!(found(id).is_some(), "a detached task is not over");
+        make!(6, (Word, c_int, Word), (&task, 6, &encountering));
+        assert!(found(id).is_none());
+        assert_eq!(events(), []);
     });
 }
