@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use ompd_inspection::{Inspection, Turns, Wanted, Watched, inspect, inspect_core};
+use ompd_inspection::{Inspection, Turns, Verdicts, Wanted, Watched, inspect, inspect_core};
 use ompd_process::{OpenError, OpenOptions};
 use ompd_report::json;
 use ompd_runtime::{DecodedCache, LayoutsFrom, Origin, decoded_cache};
@@ -84,7 +84,7 @@ pub struct Inspecting<'a> {
     /// Read the variables of the program.
     locals: bool,
     /// Find out whether it hangs.
-    verdicts: bool,
+    verdicts: Verdicts,
     /// Turns of looks, if several processes are inspected at once.
     turns: Option<Turns>,
     /// Those that reports have named, if something is taken out of them.
@@ -99,7 +99,10 @@ impl<'a> Inspecting<'a> {
             open: open_options(options),
             layouts: Layouts::new(options),
             locals,
-            verdicts: verdicts || options.json || options.fail_on.is_some(),
+            verdicts: match verdicts || options.json || options.fail_on.is_some() {
+                true => Verdicts::Confirmed,
+                false => Verdicts::None,
+            },
             turns: None,
             directories: Mutex::default(),
         }

@@ -133,6 +133,17 @@ impl Inspection {
     }
 }
 
+/// How much is found out about hangs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdicts {
+    /// Nothing: there will be no verdict, and nobody looks for what may end a hang.
+    None,
+    /// What a single look shows. Whoever looks again and again tells what stays.
+    OfEachLook,
+    /// What several looks agree on, with names for whatever is part of it.
+    Confirmed,
+}
+
 /// What to read, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
@@ -140,8 +151,8 @@ pub struct Wanted<'a> {
     pub layouts: LayoutsFrom<'a>,
     /// The variables of the program, which nothing else of an inspection shows.
     pub locals: bool,
-    /// Whether it hangs, which takes more than one look.
-    pub verdicts: bool,
+    /// Whether it hangs.
+    pub verdicts: Verdicts,
     /// How often to look at a live process.
     pub samples: u32,
     /// Time between two looks.
@@ -153,7 +164,14 @@ pub struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     /// All that a report shows of a target that stands still, but for variables.
     pub fn of_held(layouts: LayoutsFrom<'a>) -> Wanted<'a> {
-        Wanted { layouts, locals: false, verdicts: true, samples: 1, interval: Duration::ZERO, turns: None }
+        Wanted {
+            layouts,
+            locals: false,
+            verdicts: Verdicts::Confirmed,
+            samples: 1,
+            interval: Duration::ZERO,
+            turns: None,
+        }
     }
 }
 
@@ -170,7 +188,7 @@ pub fn inspect(target: &str, options: &OpenOptions, wanted: Wanted<'_>) -> Resul
 
 /// Adds what threads wait for that are no part of a hang.
 fn waiting(mut inspection: Inspection, wanted: Wanted<'_>) -> Inspection {
-    if wanted.verdicts {
+    if wanted.verdicts == Verdicts::Confirmed {
         inspection.waits_for.find_waiting(&inspection.runtimes, &inspection.os);
     }
     inspection

@@ -17,7 +17,7 @@ use ompd_runtime::{Runtime, os, outsiders};
 use ompd_stack::{Cache, Code, GilHolder, Interpreter, LogicalStack, Report, Stacks, Unwound, Via};
 
 use crate::outside::OutsideWait;
-use crate::{Inspection, ProcessThread, Wanted, nameless, outside, rank};
+use crate::{Inspection, ProcessThread, Verdicts, Wanted, nameless, outside, rank};
 
 /// What was read in one stop.
 #[derive(Clone)]
@@ -192,11 +192,12 @@ pub(crate) fn conclude(
     let part = |variable, offset| lines.code().part_of_variable(variable, offset);
     let locals = report.locals(target, stacks, cache);
     let mut names = FileNames::of(target, runtimes, &line).with_parts(&part);
-    if wanted.verdicts {
+    let confirmed = wanted.verdicts == Verdicts::Confirmed;
+    if confirmed {
         names = names.with_expressions(&locals);
     }
     // The code of functions is decoded, which only waits for locks are worth.
-    let locks = if wanted.verdicts && snapshots.iter().any(waits_for_locks) {
+    let locks = if confirmed && snapshots.iter().any(waits_for_locks) {
         report.lock_calls(target, runtimes, cache)
     } else {
         Vec::new()
@@ -226,7 +227,7 @@ pub(crate) fn conclude(
         .collect();
     threads.sort_by_key(|t| t.lwp);
     let mut outside = outside::find(target, lines.code(), stacks, &report, &os, &snapshots, &threads);
-    for thread in outside.iter_mut().filter(|_| wanted.verdicts) {
+    for thread in outside.iter_mut().filter(|_| confirmed) {
         thread.object =
             thread.wait.as_ref().and_then(OutsideWait::word).and_then(|word| names.expression(word, Some(thread.lwp)));
     }
@@ -241,6 +242,9 @@ pub(crate) fn conclude(
         os.signals = os::signals_at_handler(target);
     }
     let mut waits_for = waits_for::judge(&snapshots, &os);
+    if wanted.verdicts == Verdicts::None {
+        waits_for.verdicts.clear();
+    }
     // Symbol tables of all files are looked at, and other processes, which only a hang is worth.
     if !waits_for.verdicts.is_empty() {
         let are_unknown = os.signals == Signals::NotRecorded;

@@ -14,7 +14,7 @@ use ompd_stack::{Cache, Stacks, Unwound};
 use crate::look::Places;
 use crate::progress::{self, Moved, Progress};
 use crate::turns::Turns;
-use crate::{Inspection, Wanted, look};
+use crate::{Inspection, Verdicts, Wanted, look};
 
 /// Time between two looks that the user did not ask for, in milliseconds; there is one look more than that. A stop interrupts the
 /// calls that threads sleep in. Before the next stop they need the processor for long enough to go back to sleep.
@@ -43,7 +43,7 @@ pub(crate) fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) 
             Ok(mut inspection) => {
                 let pid = inspection.process.pid.unwrap_or(pid);
                 // A file of each thread is read for that. They are shown together with verdicts.
-                if wanted.verdicts {
+                if wanted.verdicts == Verdicts::Confirmed {
                     inspection.children = listing::children(&options.proc_root, pid);
                 }
                 return Ok(inspection);
@@ -327,7 +327,7 @@ impl Watch<'_> {
     /// waits without sleeping may be caught at a moment that shows nothing. So a process is looked at again if no thread of it is
     /// seen to move.
     fn settled(&mut self, first: Inspection) -> Result<Inspection, OpenError> {
-        if !self.wanted.verdicts {
+        if self.wanted.verdicts != Verdicts::Confirmed {
             return Ok(first);
         }
         let mut earlier: Vec<Inspection> = Vec::new();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ompd_inspection::{Wanted, Watched};
+use ompd_inspection::{Verdicts, Wanted, Watched};
 use ompd_process::{OpenError, OpenOptions};
 use ompd_report::escape::escape;
 use ompd_report::text::{self, How, View};
@@ -106,8 +106,8 @@ impl<'a> Looker<'a> {
 
 impl<'a> Slot<'a> {
     fn open(&mut self, options: &'a OpenOptions, layouts: LayoutsFrom<'a>) -> Result<(), OpenError> {
-        let wanted =
-            Wanted { layouts, locals: false, verdicts: false, samples: 2, interval: Duration::ZERO, turns: None };
+        let verdicts = Verdicts::OfEachLook;
+        let wanted = Wanted { layouts, locals: false, verdicts, samples: 2, interval: Duration::ZERO, turns: None };
         match Watched::open(self.pid, options, wanted) {
             Ok(watched) => {
                 self.watched = Some(watched);

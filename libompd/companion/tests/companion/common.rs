@@ -61,7 +61,7 @@ pub fn inspection(target: &str) -> inspection::Inspection {
     let wanted = inspection::Wanted {
         layouts: ompd_runtime::LayoutsFrom::default(),
         locals: false,
-        verdicts: true,
+        verdicts: inspection::Verdicts::Confirmed,
         samples: 1,
         interval: std::time::Duration::ZERO,
         turns: None,

@@ -12,7 +12,7 @@ pub fn report(pid: i32) -> serde_json::Value {
     let wanted = inspection::Wanted {
         layouts: ompd_runtime::LayoutsFrom::default(),
         locals: false,
-        verdicts: true,
+        verdicts: inspection::Verdicts::Confirmed,
         samples: 1,
         interval: std::time::Duration::ZERO,
         turns: None,
