@@ -17,6 +17,7 @@ pub mod elf;
 pub mod image;
 pub mod merge;
 pub mod profile;
+pub mod python;
 pub mod seeds;
 pub mod stack;
 
@@ -26,7 +27,7 @@ use ompd_layout::Facts;
 pub type Check = fn(&[u8]);
 
 /// The targets by the names `ci/fuzz` knows them under.
-pub const TARGETS: [(&str, Check); 12] = [
+pub const TARGETS: [(&str, Check); 13] = [
     ("block", block::check),
     ("calls", calls::check),
     ("code", code::check),
@@ -38,6 +39,7 @@ pub const TARGETS: [(&str, Check); 12] = [
     ("lines", stack::check_lines),
     ("merge", merge::check),
     ("profile", profile::check),
+    ("python", python::check),
     ("stack", stack::check),
 ];
 

@@ -2,6 +2,7 @@
 
 mod cores;
 mod processes;
+pub mod python;
 
 use ompd_runtime::family::{families, profiles};
 use std::collections::BTreeSet;
@@ -125,6 +126,9 @@ pub fn make() -> anyhow::Result<Vec<Seed>> {
     }
     for (name, bytes) in merge::samples() {
         add("merge", name, bytes);
+    }
+    for (name, bytes) in python::make() {
+        add("python", name, bytes);
     }
     add("block", "sample".to_owned(), block::sample());
     Ok(seeds)

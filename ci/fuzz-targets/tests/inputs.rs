@@ -26,6 +26,16 @@ fn seeds_say_what_they_should() {
         assert_eq!((core.threads().len(), core.process().pid), (3, Some(70)), "{}", seed.name);
         assert!(core.modules().iter().any(|m| m.name() == "prog" && m.build_id.is_some()), "{}: {core:?}", seed.name);
     }
+    for seed in of("python") {
+        let (_, snapshot) = fuzz_targets::python::read(&seed.bytes).expect("an interpreter");
+        let [runtime] = &snapshot.runtimes[..] else { panic!("{snapshot:?}") };
+        let [thread] = &runtime.threads[..] else { panic!("{}: {runtime:?}", seed.name) };
+        let frames = thread.calls.iter().flat_map(|call| &call.frames);
+        let frames: Vec<_> = frames.map(|frame| (&*frame.code.name, &*frame.code.file, frame.line)).collect();
+        assert_eq!(frames, [("work", "a.py", Some(11)), ("main", "a.py", Some(11))], "{}: {runtime:?}", seed.name);
+        assert_eq!((thread.calls.len(), &thread.problem, &runtime.problem), (2, &None, &None), "{}", seed.name);
+        assert_eq!(runtime.gils[0].state, Ok(ompd_python::GilState::HeldBy(thread.state)), "{}", seed.name);
+    }
     let mut whole = 0;
     for seed in of("debugged") {
         let found =
@@ -41,6 +51,23 @@ fn seeds_say_what_they_should() {
         });
         assert!(found.count() > 0, "no seed has structs of {}", schema.family);
     }
+}
+
+/// What all names of an interpreter take is limited, whatever the process says.
+#[test]
+fn names_that_overlap_and_structs_of_any_size_take_no_memory_to_speak_of() {
+    let read = |input: &[u8]| fuzz_targets::python::read(input).expect("an interpreter").1.runtimes.remove(0);
+    let runtime = read(&seeds::python::of_long_names(2000, 4096));
+    let thread = &runtime.threads[0];
+    let limit = 4 << 20;
+    assert_eq!(thread.problem, Some(ompd_python::Unknown::TooMany { what: "characters of names", limit }));
+    // Each also has a path of four characters.
+    assert_eq!(thread.calls.len(), limit / (4096 + 4));
+    fuzz_targets::python::check(&seeds::python::of_long_names(2000, 4096));
+
+    assert_eq!(read(&seeds::python::of_large_threads(4088)).problem, None);
+    let large = read(&seeds::python::of_large_threads(4096)).problem.map(|why| why.to_string());
+    assert!(large.as_ref().is_some_and(|why| why.contains("description of the layout")), "{large:?}");
 }
 
 #[test]

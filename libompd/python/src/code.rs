@@ -17,6 +17,8 @@ const TEXT: u64 = 4096;
 const LINES: u64 = 1 << 20;
 /// Bytes of all tables of lines together.
 const ALL_LINES: u64 = 8 << 20;
+/// Characters of all names and paths together.
+const ALL_TEXT: usize = 4 << 20;
 
 /// The code of a Python function. Its texts are the target's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +69,7 @@ impl Read {
 pub(crate) struct Codes {
     known: HashMap<Addr, Arc<Read>>,
     texts: HashMap<Addr, Arc<str>>,
+    characters: usize,
     lines: u64,
 }
 
@@ -92,15 +95,16 @@ impl Codes {
             _ => self.text(target, layout, types, object.ptr(layout.code_name))?,
         };
         let file = self.text(target, layout, types, object.ptr(layout.code_file))?;
-        let table = bytes(target, layout, types, object.ptr(layout.code_lines)).ok();
-        self.lines = self.lines.saturating_add(table.as_ref().map_or(0, |table| table.len() as u64));
+        let left = ALL_LINES - self.lines;
+        let table = bytes(target, layout, types, object.ptr(layout.code_lines), LINES.min(left)).ok();
+        self.lines += table.as_ref().map_or(0, |table| table.len() as u64);
         let instructions = layout.code_instructions.map(|field| {
             // Its size, as that of any object of a variable size, is in instructions.
             (at.offset(field).0, (object.u64(layout.bytes_size) as i64).clamp(0, i64::MAX / UNIT) * UNIT)
         });
         let read = Arc::new(Read {
             code: Arc::new(Code { name, file, first_line: object.u32(layout.code_first_line) }),
-            table: table.filter(|_| self.lines <= ALL_LINES),
+            table,
             instructions,
             first_traceable: i64::from(object.i32(layout.code_first_traceable)),
         });
@@ -112,6 +116,9 @@ impl Codes {
     fn text(&mut self, target: &dyn Target, layout: &Layout, types: &Types, at: Addr) -> Result<Arc<str>, Unknown> {
         if let Some(known) = self.texts.get(&at) {
             return Ok(Arc::clone(known));
+        }
+        if self.characters >= ALL_TEXT {
+            return Err(Unknown::TooMany { what: "characters of names", limit: ALL_TEXT });
         }
         let not = Unknown::Not { what: "string", at };
         let object = Fields::read(target, at, layout.text_ascii_data, "string")?;
@@ -127,17 +134,18 @@ impl Codes {
         let characters = bytes.chunks_exact(width as usize).map(|bytes| order.uint(bytes) as u32);
         let text: String =
             characters.map(|character| char::from_u32(character).unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        self.characters += length as usize;
         let text: Arc<str> = text.into();
         self.texts.insert(at, Arc::clone(&text));
         Ok(text)
     }
 }
 
-/// The bytes of the `bytes` object at `at`.
-fn bytes(target: &dyn Target, layout: &Layout, types: &Types, at: Addr) -> Result<Vec<u8>, Unknown> {
+/// The bytes of the `bytes` object at `at`, if they are not more than `most`.
+fn bytes(target: &dyn Target, layout: &Layout, types: &Types, at: Addr, most: u64) -> Result<Vec<u8>, Unknown> {
     let object = Fields::read(target, at, layout.bytes_data, "bytes object")?;
     let length = object.u64(layout.bytes_size);
-    if object.ptr(layout.object_type) != types.bytes || length > LINES {
+    if object.ptr(layout.object_type) != types.bytes || length > most {
         return Err(Unknown::Not { what: "bytes object", at });
     }
     Ok(target.read_vec(at.offset(layout.bytes_data), length)?)

@@ -276,8 +276,10 @@ impl Layout {
 const COOKIE: &[u8; 8] = b"xdebugpy";
 /// Bytes of the description that are read: up to the last word used.
 const DESCRIPTION: u64 = 648;
-/// No struct is as large as this, and no field as far from its start.
+/// No field of the runtime or of an interpreter is as far from its start as this.
 const MOST: u64 = 1 << 20;
+/// No other struct is as large as this. Threads have the largest one, of less than 1 KiB.
+const MOST_OF_SMALL: u64 = 4 << 10;
 
 /// The words of `_Py_DebugOffsets` (Include/internal/pycore_runtime.h, pycore_debug_offsets.h): what is inserted in 3.14 moves
 /// those behind.
@@ -350,29 +352,32 @@ fn described(target: &dyn Target, version: Version, runtime: Addr) -> Result<Lay
             locked: word(136 + gil).wrapping_sub(word(120 + gil)),
         },
     };
-    let offsets = [
+    let large = [
         layout.interpreters_head,
         layout.interpreter_id,
         layout.interpreter_next,
         layout.threads_head,
-        layout.thread_next,
-        layout.thread_interpreter,
-        layout.thread_frame,
-        layout.thread_id,
-        layout.thread_size,
-        layout.frame_size,
-        layout.code_size,
-        layout.bytes_data,
-        layout.text_data,
-        layout.object_type,
         layout.gil.at,
         layout.gil.last_holder,
         layout.gil.locked,
     ];
-    let inside = [layout.frame_previous, layout.frame_code, layout.frame_instruction, layout.frame_owner];
-    let in_code = [layout.code_file, layout.code_name, layout.code_lines, layout.code_first_line];
-    let fits = offsets.iter().all(|offset| *offset < MOST)
-        && inside.iter().all(|offset| *offset < layout.frame_size)
-        && in_code.iter().all(|offset| *offset < layout.code_size);
-    if fits { Ok(layout) } else { Err(not) }
+    let thread = [layout.thread_next, layout.thread_interpreter, layout.thread_frame, layout.thread_id];
+    let frame = [layout.frame_previous, layout.frame_code, layout.frame_instruction];
+    let code = [layout.code_file, layout.code_name, word(296 + code), layout.code_lines, layout.object_type];
+    // What is of less than eight bytes, by its last one.
+    let fits = is_small(layout.thread_size, &thread, 0)
+        && is_small(layout.frame_size, &frame, layout.frame_owner)
+        && is_small(layout.code_size, &code, layout.code_first_line.saturating_add(3))
+        && is_small(layout.bytes_data, &[layout.object_type, layout.bytes_size], 0)
+        && is_small(
+            layout.text_ascii_data,
+            &[layout.object_type, layout.text_length],
+            layout.text_state.saturating_add(3),
+        );
+    if fits && large.iter().all(|offset| *offset < MOST) { Ok(layout) } else { Err(not) }
+}
+
+/// True if a struct of `size` bytes has these words, and the byte at `last`.
+fn is_small(size: u64, words: &[u64], last: u64) -> bool {
+    size < MOST_OF_SMALL && last < size && words.iter().all(|word| word.saturating_add(8) <= size)
 }
