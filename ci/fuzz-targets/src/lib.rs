@@ -20,6 +20,7 @@ pub mod profile;
 pub mod python;
 pub mod seeds;
 pub mod stack;
+pub mod walks;
 
 use ompd_layout::Facts;
 
@@ -27,7 +28,7 @@ use ompd_layout::Facts;
 pub type Check = fn(&[u8]);
 
 /// The targets by the names `ci/fuzz` knows them under.
-pub const TARGETS: [(&str, Check); 13] = [
+pub const TARGETS: [(&str, Check); 14] = [
     ("block", block::check),
     ("calls", calls::check),
     ("code", code::check),
@@ -41,6 +42,7 @@ pub const TARGETS: [(&str, Check); 13] = [
     ("profile", profile::check),
     ("python", python::check),
     ("stack", stack::check),
+    ("walks", walks::check),
 ];
 
 /// What holds for facts from debug information, whatever it is.

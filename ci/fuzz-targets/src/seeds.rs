@@ -16,7 +16,7 @@ use ompd_process::ElfFile;
 
 use processes::List;
 
-use crate::{block, calls, code, dwarf, image, merge, stack};
+use crate::{block, calls, code, dwarf, image, merge, stack, walks};
 
 /// One input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +129,15 @@ pub fn make() -> anyhow::Result<Vec<Seed>> {
     }
     for (name, bytes) in python::make() {
         add("python", name, bytes);
+    }
+    for core in 0..walks::CORES as u8 {
+        // Of each some words, all over the list, and each change in turn.
+        let change = |n: u16| {
+            let [[at, at_high], [other, other_high]] = [n.wrapping_mul(37), n.wrapping_mul(101)].map(u16::to_le_bytes);
+            [at, at_high, n as u8 % 6, other, other_high, n as u8, 0, 0, 0, 0]
+        };
+        let input = std::iter::once(core).chain((0..8).map(|n| n + 8 * u16::from(core)).flat_map(change));
+        add("walks", format!("core-{core}"), input.collect());
     }
     add("block", "sample".to_owned(), block::sample());
     Ok(seeds)
