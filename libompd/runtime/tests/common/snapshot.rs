@@ -1,5 +1,7 @@
 //! One stop of a live process.
 
+use std::time::Duration;
+
 use ompd_process::{Live, OpenOptions};
 use ompd_runtime::discover;
 use ompd_runtime::evidence::Evidence;
@@ -9,7 +11,9 @@ use ompd_runtime::names::FileNames;
 
 /// What is read of the only runtime of a process in one stop.
 pub fn snapshot(pid: i32, what: &str) -> RuntimeSnapshot {
-    let mut live = Live::open(pid, &OpenOptions::default()).expect("it can be opened");
+    // Half a million tasks take their time beside other tests.
+    let options = OpenOptions { max_pause: Duration::from_secs(60), ..OpenOptions::default() };
+    let mut live = Live::open(pid, &options).expect("it can be opened");
     let runtimes = discover(&live, &[]);
     assert_eq!(runtimes.len(), 1, "{what}: {runtimes:?}");
     live.stop().expect("it can be stopped");
