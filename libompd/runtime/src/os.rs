@@ -46,7 +46,7 @@ impl Blocked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signals {
     /// Those that somebody may send, that have a handler, and that some thread does not block: bit N-1 for signal N. Left out are
-    /// those that nothing sends unless somebody wants to end the process or it does something wrong.
+    /// those that nothing sends unless the process does something wrong.
     Handled(u64),
     /// The source does not record handlers.
     NotRecorded,
@@ -55,9 +55,14 @@ pub enum Signals {
 }
 
 impl Signals {
-    /// True if a handler may run.
+    /// True if a handler may run. One of a signal that asks the process to end does not count.
     pub fn may_arrive(&self) -> bool {
-        *self != Signals::Handled(0)
+        !matches!(self, Signals::Handled(_)) || self.numbers().next().is_some()
+    }
+
+    /// True if there is a handler of a signal that asks the process to end. Servers wait for it: the handler posts a semaphore.
+    pub(crate) fn ask_to_end(&self) -> bool {
+        matches!(self, Signals::Handled(mask) if ASKING_SIGNALS.iter().any(|number| has_signal(*mask, *number)))
     }
 
     /// True if one is of a kind that the kernel sends when time has passed or input is there (`setitimer`, `timer_create`,
@@ -66,10 +71,10 @@ impl Signals {
         self.numbers().any(|number| number >= FIRST_REAL_TIME || TIMER_SIGNALS.contains(&number))
     }
 
-    /// The numbers of those that are known, in order.
+    /// The numbers of those that are known and do not ask the process to end, in order.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
         let mask = if let Signals::Handled(mask) = self { *mask } else { 0 };
-        (1..=u64::BITS).filter(move |number| has_signal(mask, *number))
+        (1..=u64::BITS).filter(move |number| has_signal(mask, *number) && !ASKING_SIGNALS.contains(number))
     }
 }
 
@@ -129,10 +134,11 @@ impl OsThread {
     }
 }
 
-/// Signals by which the process is asked to end, or told what it has done wrong: SIGINT, SIGQUIT, SIGTERM, SIGXCPU; SIGILL, SIGTRAP,
-/// SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGPIPE, SIGXFSZ, SIGSYS. The last two are those of the C library itself, which ends
-/// threads by them and sets user ids (signal(7), nptl(7)).
-const QUIET_SIGNALS: [u32; 15] = [2, 3, 15, 24, 4, 5, 6, 7, 8, 11, 13, 25, 31, 32, 33];
+/// Signals by which the process is told what it has done wrong: SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGPIPE, SIGXFSZ,
+/// SIGSYS. The last two are those of the C library itself, which ends threads by them and sets user ids (signal(7), nptl(7)).
+const QUIET_SIGNALS: [u32; 11] = [4, 5, 6, 7, 8, 11, 13, 25, 31, 32, 33];
+/// Signals by which the process is asked to end: SIGINT, SIGQUIT, SIGTERM, SIGXCPU.
+const ASKING_SIGNALS: [u32; 4] = [2, 3, 15, 24];
 /// SIGALRM, SIGVTALRM, SIGPROF, SIGIO. So are all real-time signals.
 const TIMER_SIGNALS: [u32; 4] = [14, 26, 27, 29];
 const FIRST_REAL_TIME: u32 = 34;

@@ -253,7 +253,7 @@ impl Teller<'_> {
             TargetKind::Debugged => "the debugger does not tell",
         };
         match &self.inspection.os.signals {
-            Signals::Handled(0) => None,
+            Signals::Handled(_) if !self.inspection.os.signals.may_arrive() => None,
             Signals::NotRecorded => Some(format!("{source} handlers of signals: one may let a thread continue")),
             Signals::Possible(module) => Some(format!(
                 "{source} handlers of signals: {} can have set one, which may let a thread continue",

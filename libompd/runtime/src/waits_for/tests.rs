@@ -15,6 +15,7 @@ mod tasks;
 
 const SIGUSR1: Signals = Signals::Handled(1 << 9);
 const SIGALRM: Signals = Signals::Handled(1 << 13);
+const SIGTERM: Signals = Signals::Handled(1 << 14);
 
 impl Process {
     fn judge(&self) -> Vec<(Certainty, Situation, Vec<i32>)> {
@@ -280,6 +281,8 @@ fn handlers_of_signals() {
     assert_eq!(of(Signals::NotRecorded), [Certainty::Suspect]);
     assert_eq!(of(SIGUSR1), [Certainty::Suspect]);
     assert_eq!(of(SIGALRM), []);
+    // Its handler may post the semaphore: nothing moves until somebody sends it.
+    assert_eq!(of(SIGTERM), [Certainty::Suspect]);
 }
 
 /// A handler may unset a lock or fulfil an event as well. What kind of hang it is otherwise stays.
@@ -294,7 +297,9 @@ fn handlers_of_signals_and_a_closed_cycle() {
         p.handle(signals);
         p.judge()
     };
-    assert_eq!(of(Signals::Handled(0)), [(Certainty::Deadlock, Situation::LockCycle, vec![1, 2])]);
+    for signals in [Signals::Handled(0), SIGTERM] {
+        assert_eq!(of(signals), [(Certainty::Deadlock, Situation::LockCycle, vec![1, 2])]);
+    }
     for signals in [SIGUSR1, SIGALRM, Signals::NotRecorded, Signals::Possible(String::new())] {
         assert_eq!(of(signals), [(Certainty::Suspect, Situation::LockCycle, vec![1, 2])]);
     }
