@@ -1,13 +1,17 @@
 //! Threads that execute a target region on the host. `gomp_target_fallback` (target.c) keeps the thread's `gomp_thread` on its stack,
-//! zeroes it, calls the region, and writes it back: the region has an OpenMP of its own.
+//! zeroes it, calls the region, and writes it back: the region has an OpenMP of its own. With `nowait` a thread does so wherever it
+//! executes tasks (`gomp_target_task_fn`).
 //!
 //! That such a thread is still a member of its team, others say: the team lists the semaphores of its members, and the pool its first
 //! thread. What it is to inner teams, nobody says. A new thread in the child of a fork may have the zeroed memory and the old stack of a
-//! member. So the stack has to have the team, its pool, and a return address in the function that programs call for target regions.
+//! member. So the stack has to have the team, its pool, and a return address in the function that calls target regions. That one has
+//! no name in stripped builds: those for `nowait` call the same function as those that programs call.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
+use ompd_layout::code::{self, TransferKind};
 use ompd_process::{Addr, Registers, TargetExt, Thread};
 
 use super::Context;
@@ -21,8 +25,8 @@ use crate::limits;
 /// What programs call for a target region.
 const ENTRIES: [&str; 2] = ["GOMP_target_ext", "GOMP_target"];
 /// Bytes of a stack that are searched, and of all together.
-const MOST: u64 = 1 << 20;
-const MOST_OF_ALL: u64 = 16 << 20;
+const MOST: u64 = 8 << 20;
+const MOST_OF_ALL: u64 = 64 << 20;
 /// Bytes that are read at a time: the stack ends where they cannot be.
 const AT_ONCE: u64 = 4096;
 
@@ -31,7 +35,7 @@ pub(super) fn add(context: &Context<'_>, threads: &mut Vec<GompThread>, teams: &
     let s = &context.gomp.structs;
     let Some(distance) = context.tls_offset().ok().filter(|_| context.reach.is_whole()) else { return };
     // Made when a member is missing: mostly none is.
-    let (known, all, entries) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+    let (known, all, code) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
     let known = || -> &HashMap<Addr, usize> {
         known.get_or_init(|| threads.iter().enumerate().map(|(index, thread)| (thread.addr, index)).collect())
     };
@@ -44,7 +48,7 @@ pub(super) fn add(context: &Context<'_>, threads: &mut Vec<GompThread>, teams: &
     for thread in threads.iter().filter(|thread| !thread.idle) {
         members.entry(thread.team).or_default().push(thread);
     }
-    let (mut added, mut beyond, mut tried) = (Vec::new(), Vec::new(), HashSet::new());
+    let (mut added, mut aside, mut beyond, mut tried) = (Vec::new(), Vec::new(), Vec::new(), HashSet::new());
     for (addr, team) in &teams.found {
         let Ok(size) = team.view.uint(&s.team.nthreads) else { continue };
         let Some([other, rest @ ..]) = members.get(addr).map(Vec::as_slice) else { continue };
@@ -58,30 +62,35 @@ pub(super) fn add(context: &Context<'_>, threads: &mut Vec<GompThread>, teams: &
             if inner.is_some_and(|inner| is_within(context, teams, inner, *addr)) || !tried.insert((*addr, os.lwp)) {
                 continue;
             }
-            let entries: &Vec<(u64, u64)> = entries.get_or_init(|| of_entries(context));
+            let code: &Vec<Range<u64>> = code.get_or_init(|| callers_of_regions(context));
             let registers = os.registers.as_ref().ok();
-            if budget == 0 || !has_on_stack(context, registers, [*addr, pool], entries, &mut budget) {
+            if budget == 0 || !has_on_stack(context, registers, [*addr, pool], code, &mut budget) {
                 continue;
             }
-            if inner.is_none() {
-                let Some(view) = of.and_then(|of| StructData::read(context.target, of, s.thread.size).ok()) else {
-                    continue;
-                };
-                if !view.all_zero() {
-                    continue;
+            match inner {
+                // The pool lists it, and so it looks idle.
+                Some(inner) if inner.view.all_zero() => aside.push(inner.lwp),
+                Some(_) => {}
+                None => {
+                    let Some(view) = of.and_then(|of| StructData::read(context.target, of, s.thread.size).ok()) else {
+                        continue;
+                    };
+                    if !view.all_zero() {
+                        continue;
+                    }
+                    added.push(GompThread {
+                        lwp: os.lwp,
+                        addr: of.unwrap_or(Addr::NULL),
+                        team: Addr::NULL,
+                        team_id: 0,
+                        level: 0,
+                        pool: Ok(pool),
+                        view,
+                        idle: true,
+                        unsettled: Some(Own::SetAside.into()),
+                        registers: os.registers.clone(),
+                    });
                 }
-                added.push(GompThread {
-                    lwp: os.lwp,
-                    addr: of.unwrap_or(Addr::NULL),
-                    team: Addr::NULL,
-                    team_id: 0,
-                    level: 0,
-                    pool: Ok(pool),
-                    view,
-                    idle: true,
-                    unsettled: Some(Own::SetAside.into()),
-                    registers: os.registers.clone(),
-                });
             }
             beyond.push((*addr, number, os.lwp));
         }
@@ -89,6 +98,9 @@ pub(super) fn add(context: &Context<'_>, threads: &mut Vec<GompThread>, teams: &
     // One that is in several teams is one thread.
     added.sort_by_key(|thread| thread.lwp);
     added.dedup_by_key(|thread| thread.lwp);
+    for thread in threads.iter_mut().filter(|thread| aside.contains(&thread.lwp)) {
+        thread.unsettled = Some(Own::SetAside.into());
+    }
     teams.beyond = beyond;
     threads.extend(added);
     threads.sort_by_key(|thread| thread.lwp);
@@ -128,18 +140,26 @@ fn listed(context: &Context<'_>, team: StructData, size: u64, pool: Option<&Stru
     all
 }
 
-/// Where the code of the functions for target regions lies: from and to.
-fn of_entries(context: &Context<'_>) -> Vec<(u64, u64)> {
+/// Where the code is that calls target regions on the host: the functions that programs call, and those that these call.
+fn callers_of_regions(context: &Context<'_>) -> Vec<Range<u64>> {
     let module = context.target.modules().iter().find(|module| module.base() == context.gomp.info.base);
     let Some((module, file)) = module.and_then(|module| Some((module, module.file.as_ref().ok()?))) else {
         return Vec::new();
     };
-    let range = |name: &str| {
+    let entries = ENTRIES.iter().filter_map(|name| {
         let symbol = file.symbol(name)?;
-        let from = symbol.addr.checked_add(module.bias)?.0;
-        Some((from, from.checked_add(symbol.size)?))
-    };
-    ENTRIES.iter().filter_map(|name| range(name)).collect()
+        Some(symbol.addr.0..symbol.addr.0.checked_add(symbol.size)?)
+    });
+    let mut found: Vec<Range<u64>> = entries.collect();
+    for entry in found.clone() {
+        let called = code::transfers(&**file, entry).unwrap_or_default().into_iter().filter_map(|transfer| {
+            let TransferKind::Call(to) = transfer.kind else { return None };
+            file.function_range(to).filter(|function| function.start == to)
+        });
+        found.extend(called);
+    }
+    let loaded = |range: Range<u64>| Some(module.bias.checked_add(range.start)?..module.bias.checked_add(range.end)?);
+    found.into_iter().filter_map(loaded).collect()
 }
 
 /// True if a thread's stack has all of these words, and a return address in one of these ranges.
@@ -147,7 +167,7 @@ fn has_on_stack(
     context: &Context<'_>,
     registers: Option<&Registers>,
     words: [Addr; 2],
-    ranges: &[(u64, u64)],
+    ranges: &[Range<u64>],
     budget: &mut u64,
 ) -> bool {
     let arch = context.target.arch();
@@ -166,7 +186,8 @@ fn has_on_stack(
         for word in bytes.chunks_exact(arch.pointer_bytes.into()) {
             let word = arch.byte_order.uint(word);
             missing.retain(|wanted| *wanted != word);
-            returns |= ranges.iter().any(|(from, to)| *from < word && word <= *to);
+            // It lies behind a call.
+            returns |= ranges.iter().any(|range| range.start < word && word <= range.end);
         }
         searched += length;
     }
