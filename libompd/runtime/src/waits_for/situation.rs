@@ -101,6 +101,20 @@ pub(super) fn of(
     // A mutex has no node: an edge leads from the thread that waits for it to its owner.
     let of_mutex = |os: &OsThread| matches!(os.blocked, Blocked::Mutex(_, owner) if threads.contains(&os.lwp) && threads.contains(&owner));
     let has_lock = has(&is_lock) || os.iter().any(of_mutex);
+    // Who may unset a lock without a known owner may be a task that is ready. Threads that wait for different locks are nearer to
+    // each other, and nobody but its owner leaves a critical construct.
+    let is_critical = |node: &Node| match node {
+        Node::Lock(runtime, id) => {
+            snapshots[*runtime].lock(*id).is_some_and(|lock| lock.kind.get() == Some(LockKind::Critical))
+        }
+        _ => false,
+    };
+    let mut locks = core.iter().filter(|node| is_lock(node));
+    let may_be_unset = locks.next().is_none_or(|first| !is_critical(first)) && locks.next().is_none();
+    let is_waited_for = |task: &Node| {
+        let waits = |node: &Node| *node != Node::Anyone && graph.waits_for(*node).any(|next| next == *task);
+        core.iter().any(waits)
+    };
     if has(&left_behind) {
         Situation::PoolLostInFork
     } else if has(&|node| matches!(node, Node::GoneOwner(..))) {
@@ -115,7 +129,7 @@ pub(super) fn of(
         }
     } else if has(&task_in(TaskState::Blocked)) {
         Situation::DependenceCycle
-    } else if has(&task_in(TaskState::Ready)) {
+    } else if has(&|node| task_in(TaskState::Ready)(node) && (may_be_unset || is_waited_for(node))) {
         Situation::TaskNeverRun
     } else if rests_on_calls && lonely(core, snapshots, os) {
         Situation::NestedExhausted

@@ -111,6 +111,25 @@ fn tasks_that_depend_on_each_other() {
     assert_eq!(p.judge(), [(Certainty::Deadlock, Situation::DependenceCycle, vec![1])]);
 }
 
+/// Threads that wait for different locks, or for a critical construct, are nearer than a task that might unset a lock.
+#[test]
+fn a_task_that_is_ready_and_has_nothing_to_do_with_the_locks() {
+    let of = |locks: usize, kind| {
+        let mut p = Process::new();
+        let team = p.team();
+        for _ in 0..locks {
+            let lock = p.lock(Fact::unknown(Common::NotRecorded));
+            p.snapshot.locks[lock.0].kind = fact(kind);
+            p.member(team, FUTEX, locked(lock));
+        }
+        p.task(team, TaskKind::Explicit, TaskState::Ready);
+        p.situations()
+    };
+    assert_eq!(of(1, LockKind::Lock), [Situation::TaskNeverRun]);
+    assert_eq!(of(2, LockKind::Lock), [Situation::ClosedWaits]);
+    assert_eq!(of(1, LockKind::Critical), [Situation::ClosedWaits]);
+}
+
 #[test]
 fn a_task_that_is_ready_and_has_no_thread_left() {
     let of = |state| {
