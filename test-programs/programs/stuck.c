@@ -5,11 +5,14 @@
  *   stuck branch    the same, and the other reads in another branch of the same function
  *   stuck naps      the same, and the other sleeps there
  *   stuck either    one thread waits for a lock in one of two branches that set it; another has set it in a function it has left
+ *   stuck released  one thread waits for a lock that it has released in a function; another has set it in one, and is at the barrier
+ *   stuck pointer   one thread sets a lock twice that it knows by pointers; the other has never set it, and is at the barrier
  * Released, the program leaves without the team. */
 #include "truth.h"
 
 static omp_lock_t first, second;
 static atomic_int first_held, second_held;
+static omp_lock_t *volatile known = &first;
 static const char *what;
 static int sleeping[2];
 
@@ -93,6 +96,51 @@ TRUTH_MARKER void either_body(void) {
     truth_step();
 }
 
+__attribute__((noinline)) static void unset_first(void) {
+    truth_step();
+    omp_unset_lock(&first);
+}
+
+TRUTH_MARKER void released_body(void) {
+    if (omp_get_thread_num() == 1) {
+        truth_wait_for(&first_held);
+        set_first();
+        atomic_store(&second_held, 1);
+        truth_note("barrier waiter", TRUTH_BARRIER, NULL, TRUTH_BODY(TRUTH_IMPLICIT, released_body));
+    } else {
+        omp_set_lock(&first);
+        unset_first();
+        atomic_store(&first_held, 1);
+        truth_wait_for(&second_held);
+        truth_note("lock waiter", TRUTH_LOCK, &first, TRUTH_BODY(TRUTH_IMPLICIT, released_body));
+        omp_set_lock(&first);
+    }
+#pragma omp barrier
+    truth_step();
+}
+
+__attribute__((noinline)) static void set_again(omp_lock_t *lock) {
+    truth_note_with("lock waiter", TRUTH_LOCK, &first, TRUTH_NO_BODY, 0);
+    omp_set_lock(lock);
+    truth_step();
+}
+
+__attribute__((noinline)) static void set_twice(omp_lock_t *lock) {
+    omp_set_lock(lock);
+    set_again(lock);
+    omp_unset_lock(lock);
+}
+
+TRUTH_MARKER void pointer_body(void) {
+    if (omp_get_thread_num() == 0) {
+        truth_note("barrier waiter", TRUTH_BARRIER, NULL, TRUTH_BODY(TRUTH_IMPLICIT, pointer_body));
+    } else {
+        set_twice(known);
+    }
+#pragma omp barrier
+    truth_step();
+}
+
 static void *team_thread(void *unused) {
 #pragma omp parallel num_threads(2)
     {
@@ -104,6 +152,10 @@ static void *team_thread(void *unused) {
             branch_body();
         else if (is("either"))
             either_body();
+        else if (is("released"))
+            released_body();
+        else if (is("pointer"))
+            pointer_body();
         else
             barriers_body();
         TRUTH_KEEP_FRAME();

@@ -322,6 +322,22 @@ pub(crate) fn jumps_out(images: &Images<'_>, from: Addr) -> Vec<CallTo> {
     find().unwrap_or_default()
 }
 
+/// The direct calls of the function that begins at `from`, and its jumps to other functions, in the order of their addresses. Empty
+/// if the function cannot be decoded.
+pub(crate) fn calls_of(images: &Images<'_>, from: Addr) -> Vec<CallTo> {
+    let last = || {
+        let image = images.at(from)?;
+        let start = from.back(image.bias).0;
+        let function = image.info.as_ref()?.file().function_range(start).filter(|function| function.start == start)?;
+        Some(Addr(function.end.checked_sub(1)?).offset(image.bias))
+    };
+    let Some(last) = last() else { return Vec::new() };
+    let mut all = calls_up_to(images, last);
+    all.extend(jumps_out(images, from));
+    all.sort_by_key(|call| call.at);
+    all
+}
+
 /// A file whose code ends at an address.
 struct Until<'f> {
     file: &'f ElfFile,

@@ -1,11 +1,13 @@
 //! The locks that functions on the stacks acquire, by their code.
 //!
 //! A runtime may not record which thread owns a lock. The code of a function on a stack shows which locks it has
-//! acquired before the place it has reached, and not released since. This holds as far as addresses of code are in the
-//! order of execution. It is an inference: a branch may have skipped the call. [`LockCall::leads`] says whether the code leads from
+//! acquired before the place it has reached, and not released since. Functions that it has called count with what they acquire and
+//! release. This holds as far as addresses of code are in the order of execution. It is an inference: a branch may have skipped the call. [`LockCall::leads`] says whether the code leads from
 //! the call to the place. If a thread waits for the lock, an earlier call in its function counts only if it does.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 use ompd_process::{Addr, Target};
 use ompd_runtime::Runtime;
@@ -21,6 +23,10 @@ use crate::report::Report;
 
 /// Frames of one thread whose code is looked at, from the innermost on.
 const FRAMES: usize = 64;
+/// Calls within calls that are followed: helpers of helpers.
+const DEPTH: usize = 3;
+/// Functions that are looked at because others call them.
+const CALLED: usize = 1024;
 
 /// A call that acquires a lock, made by a function on a thread's stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +49,7 @@ impl Report {
     /// The calls that acquire locks in the functions on all stacks. `runtimes` are those the report was made of.
     pub fn lock_calls(&self, target: &dyn Target, runtimes: &[Box<dyn Runtime>], cache: &Cache) -> Vec<LockCall> {
         let process = Process::new(target, runtimes, cache);
+        let code = Code { process: &process, effects: RefCell::default() };
         // Threads share nearly all their functions.
         let mut known: HashMap<(Addr, bool), Vec<LockCall>> = HashMap::new();
         let mut all = Vec::new();
@@ -51,7 +58,7 @@ impl Report {
             let frames = own.flat_map(|segment| thread.backtrace.frames.get(segment.frames.clone())).flatten();
             let mut waits = false;
             for frame in frames.take(FRAMES) {
-                let calls = known.entry((frame.pc, frame.exact)).or_insert_with(|| of_frame(&process, frame));
+                let calls = known.entry((frame.pc, frame.exact)).or_insert_with(|| code.of_frame(frame));
                 waits |= calls.iter().any(|call| call.waits);
                 all.extend(calls.iter().map(|call| LockCall { lwp: thread.lwp, ..call.clone() }));
             }
@@ -66,17 +73,11 @@ impl Report {
             else {
                 continue;
             };
-            let calls = jumped.entry(body).or_insert_with(|| of_jumped(&process, body));
+            let calls = jumped.entry(body).or_insert_with(|| code.of_jumped(body));
             all.extend(calls.iter().map(|call| LockCall { lwp: stack.lwp, ..call.clone() }));
         }
         all
     }
-}
-
-/// The calls of one frame's function, with no thread.
-fn of_frame(process: &Process<'_>, frame: &Frame) -> Vec<LockCall> {
-    let calls = calls::calls_up_to(&process.images, frame.lookup());
-    held(process, calls, (!frame.exact).then_some(frame.pc))
 }
 
 /// The call that the innermost frame of the program is in, if that acquires a lock whose variable comes from registers and memory.
@@ -96,52 +97,142 @@ fn waited_for(process: &Process<'_>, thread: &Physical) -> Option<LockCall> {
     })
 }
 
-/// The jump of a function into a runtime that acquires a lock, if it has only one. What it has acquired before is left out: whether
-/// it has begun is not known here.
-fn of_jumped(process: &Process<'_>, begins: Addr) -> Vec<LockCall> {
-    let mut jumps = calls::jumps_out(&process.images, begins);
-    jumps.retain(|jump| lock_call(process, jump.callee).is_some_and(|call| call.acquires));
-    let [jump] = jumps[..] else { return Vec::new() };
-    held(process, vec![jump], Some(jump.returns_to))
-}
-
 fn lock_call(process: &Process<'_>, callee: Addr) -> Option<ompd_runtime::entry::Locking> {
     let CodeOwner::Runtime(runtime) = process.owner(callee) else { return None };
     process.runtimes[runtime].lock_call(&process.symbol(callee)?.name)
 }
 
-/// The locks that these calls of a function acquire, and do not release. The thread is in the one that returns to `within`.
-fn held(process: &Process<'_>, calls: Vec<CallTo>, within: Option<Addr>) -> Vec<LockCall> {
-    let mut held: BTreeMap<Addr, CallTo> = BTreeMap::new();
-    let mut of_unknown = None;
-    let mut found = Vec::new();
-    let reached = calls.iter().find(|call| within == Some(call.returns_to)).copied();
-    for call in calls {
-        let Some(locking) = lock_call(process, call.callee) else { continue };
-        let variable = calls::constant_argument(&process.images, call.returns_to, locking.argument);
-        let Some(variable) = variable else {
-            if locking.acquires && within != Some(call.returns_to) {
-                of_unknown = Some(call);
+/// What a call of a function does to locks. `None` stands for a lock whose variable the code does not give.
+#[derive(Debug, Default)]
+struct Effect {
+    /// Those that it releases and has not acquired itself.
+    releases: BTreeSet<Option<Addr>>,
+    /// Those that are held when it returns.
+    holds: BTreeSet<Option<Addr>>,
+}
+
+/// The code of a process, with what is known of its functions.
+struct Code<'p> {
+    process: &'p Process<'p>,
+    effects: RefCell<HashMap<Addr, Rc<Effect>>>,
+}
+
+impl Code<'_> {
+    /// The calls of one frame's function, with no thread.
+    fn of_frame(&self, frame: &Frame) -> Vec<LockCall> {
+        let calls = calls::calls_up_to(&self.process.images, frame.lookup());
+        self.held(calls, (!frame.exact).then_some(frame.pc))
+    }
+
+    /// The jump of a function into a runtime that acquires a lock, if it has only one. What it has acquired before is left out: whether
+    /// it has begun is not known here.
+    fn of_jumped(&self, begins: Addr) -> Vec<LockCall> {
+        let mut jumps = calls::jumps_out(&self.process.images, begins);
+        jumps.retain(|jump| lock_call(self.process, jump.callee).is_some_and(|call| call.acquires));
+        let [jump] = jumps[..] else { return Vec::new() };
+        self.held(vec![jump], Some(jump.returns_to))
+    }
+
+    /// What a function of the program that begins there does to locks, as far as its code is followed.
+    fn effect(&self, begins: Addr, depth: usize) -> Rc<Effect> {
+        if let Some(known) = self.effects.borrow().get(&begins) {
+            return Rc::clone(known);
+        }
+        if depth == 0 || self.effects.borrow().len() >= CALLED || self.process.owner(begins) != CodeOwner::Program {
+            return Rc::default();
+        }
+        // One that calls itself adds nothing to itself.
+        self.effects.borrow_mut().insert(begins, Rc::default());
+        let mut effect = Effect::default();
+        for call in calls::calls_of(&self.process.images, begins) {
+            let Some(locking) = lock_call(self.process, call.callee) else {
+                let own = self.effect(call.callee, depth - 1);
+                own.releases.iter().for_each(|variable| effect.release(*variable));
+                effect.holds.extend(own.holds.iter());
+                continue;
+            };
+            let variable = calls::constant_argument(&self.process.images, call.returns_to, locking.argument);
+            if locking.acquires {
+                effect.holds.insert(variable);
+            } else {
+                effect.release(variable);
             }
-            continue;
-        };
-        if !locking.acquires {
-            held.remove(&variable);
-        } else if within == Some(call.returns_to) {
-            found.push((Some(variable), call, true));
-            held.retain(|other, before| *other != variable || calls::leads_to(&process.images, before, &call));
-        } else {
-            held.insert(variable, call);
+        }
+        let effect = Rc::new(effect);
+        self.effects.borrow_mut().insert(begins, Rc::clone(&effect));
+        effect
+    }
+
+    /// The locks that these calls of a function acquire, and do not release. The thread is in the one that returns to `within`.
+    fn held(&self, calls: Vec<CallTo>, within: Option<Addr>) -> Vec<LockCall> {
+        let process = self.process;
+        let mut held: BTreeMap<Addr, CallTo> = BTreeMap::new();
+        let mut of_unknown = None;
+        let mut found = Vec::new();
+        let reached = calls.iter().find(|call| within == Some(call.returns_to)).copied();
+        for call in calls {
+            let is_within = within == Some(call.returns_to);
+            let Some(locking) = lock_call(process, call.callee) else {
+                // What it has done so far, its own frame shows.
+                if is_within {
+                    continue;
+                }
+                let effect = self.effect(call.callee, DEPTH);
+                // In another branch it has not been called.
+                if effect.is_none() || reached.is_some_and(|to| !calls::leads_to(&process.images, &call, &to)) {
+                    continue;
+                }
+                for variable in &effect.releases {
+                    match variable {
+                        Some(variable) => drop(held.remove(variable)),
+                        None => held.clear(),
+                    }
+                }
+                for variable in &effect.holds {
+                    match variable {
+                        Some(variable) => drop(held.insert(*variable, call)),
+                        None => of_unknown = Some(call),
+                    }
+                }
+                continue;
+            };
+            let variable = calls::constant_argument(&process.images, call.returns_to, locking.argument);
+            match (variable, locking.acquires) {
+                (None, true) if is_within => {}
+                (None, true) => of_unknown = Some(call),
+                // It may be any of them, unless it is the one of which no more is known either.
+                (None, false) if of_unknown.is_none() => held.clear(),
+                (None, false) => {}
+                (Some(variable), false) => drop(held.remove(&variable)),
+                (Some(variable), true) if is_within => {
+                    found.push((Some(variable), call, true));
+                    held.retain(|other, before| *other != variable || calls::leads_to(&process.images, before, &call));
+                }
+                (Some(variable), true) => drop(held.insert(variable, call)),
+            }
+        }
+        found.extend(held.into_iter().map(|(variable, call)| (Some(variable), call, false)));
+        found.extend(of_unknown.map(|call| (None, call, false)));
+        let all = found.into_iter().map(|(variable, call, waits)| LockCall {
+            lwp: 0,
+            variable,
+            line: line_at(process, call.returns_to.back(1)),
+            waits,
+            leads: waits || reached.is_none_or(|reached| calls::leads_to(&process.images, &call, &reached)),
+        });
+        all.collect()
+    }
+}
+
+impl Effect {
+    fn is_none(&self) -> bool {
+        self.releases.is_empty() && self.holds.is_empty()
+    }
+
+    /// A release of a lock that nothing has acquired before is one of its caller's.
+    fn release(&mut self, variable: Option<Addr>) {
+        if !self.holds.remove(&variable) {
+            self.releases.insert(variable);
         }
     }
-    found.extend(held.into_iter().map(|(variable, call)| (Some(variable), call, false)));
-    found.extend(of_unknown.map(|call| (None, call, false)));
-    let all = found.into_iter().map(|(variable, call, waits)| LockCall {
-        lwp: 0,
-        variable,
-        line: line_at(process, call.returns_to.back(1)),
-        waits,
-        leads: waits || reached.is_none_or(|reached| calls::leads_to(&process.images, &call, &reached)),
-    });
-    all.collect()
 }

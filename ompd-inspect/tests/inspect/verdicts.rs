@@ -57,10 +57,22 @@ fn a_lock_set_twice_beside_a_thread_in_another_branch() {
     first_lines("naps", "WAITING", "thread 0 waits for lock first, which it probably holds itself");
 }
 
-/// The first of two calls that set the lock does not lead to the second.
+/// The first of two calls that set the lock does not lead to the second. Threads outside the team may hold it.
 #[test]
 fn a_lock_set_in_either_of_two_branches() {
-    first_lines("either", "SUSPECT", "probably held by thread 1");
+    first_lines("either", "SUSPECT", "SUSPECT all threads wait (1 for lock first), and no thread is left");
+}
+
+/// What functions that were called have released counts as well: the thread does not hold the lock itself.
+#[test]
+fn a_lock_released_in_a_function_that_was_called() {
+    first_lines("released", "SUSPECT", "SUSPECT thread 0 has not reached the barrier that thread 1 waits at");
+}
+
+/// The thread that waits may have set the lock itself, so the only other one is not blamed.
+#[test]
+fn a_lock_set_twice_by_a_pointer() {
+    first_lines("pointer", "SUSPECT", "SUSPECT thread 1 has not reached the barrier that thread 0 waits at");
 }
 
 #[test]

@@ -415,10 +415,28 @@ impl Teller<'_> {
         let waiting: HashSet<i32> = snapshot.threads.iter().filter(waits).filter_map(|thread| thread.lwp).collect();
         let others: Vec<i32> = members.into_iter().filter(|lwp| !waiting.contains(lwp)).collect();
         let is_known = |lwp: &i32| snapshot.thread_by_lwp(*lwp).is_some_and(|thread| thread.wait.value().is_some());
+        let [only] = others[..] else { return None };
         // Threads of other teams, and those outside OpenMP, can have set it as well, if code on their stacks sets any.
-        let sets = |call: &LockCall| !call.waits && !others.contains(&call.lwp) && !waiting.contains(&call.lwp);
-        let is_only_one = others.len() == 1 && !self.inspection.lock_calls.iter().any(sets);
-        (is_only_one && others.iter().all(is_known)).then_some(Probable { lwps: others, line: None })
+        let is_other = |lwp: i32| lwp != only && !waiting.contains(&lwp);
+        let passed = || self.inspection.lock_calls.iter().filter(|call| !call.waits);
+        if passed().any(|call| is_other(call.lwp)) {
+            return None;
+        }
+        // Who waits for it may have set it before, and others may have left the function in which they did. That counts unless the one
+        // that is left has set some lock, or waits for one.
+        let graph = &self.inspection.waits_for.graph;
+        let sets_some = |lwp: i32| passed().any(|call| call.lwp == lwp && call.variable.is_none());
+        let wants_one = |lwp: i32| {
+            let wait = snapshot.thread_by_lwp(lwp).and_then(|thread| thread.wait.value()).and_then(Option::as_ref);
+            wait.is_some_and(|wait| wait.kind.is_for_lock())
+        };
+        let is_there = |lwp: i32| is_other(lwp) && !graph.is_parked(lwp);
+        let is_doubtful = waiting.iter().any(|lwp| sets_some(*lwp))
+            || self.inspection.threads.iter().any(|thread| is_there(thread.lwp));
+        if is_doubtful && !sets_some(only) && !wants_one(only) {
+            return None;
+        }
+        is_known(&only).then_some(Probable { lwps: others, line: None })
     }
 
     /// The threads (LWP) that probably hold a lock of a verdict.

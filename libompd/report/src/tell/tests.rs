@@ -463,6 +463,16 @@ deadlock: thread 0 waits for lock a, probably held by thread 1; no thread can re
     let mut with_another = inspection(with_another);
     with_another.lock_calls.push(LockCall { lwp, variable: None, line: None, waits: false, leads: true });
     assert!(!told(&with_another).contains("probably"));
+    // It may have left the function in which it did.
+    with_another.lock_calls.clear();
+    assert!(!told(&with_another).contains("probably"));
+    // The one that waits may have set it itself, unless the other has set some lock as well.
+    let call = |lwp| LockCall { lwp, variable: None, line: None, waits: false, leads: true };
+    let mut by_itself = inspection(at_barrier.clone());
+    by_itself.lock_calls.push(call(1));
+    assert!(!told(&by_itself).contains("probably"));
+    by_itself.lock_calls.push(call(2));
+    assert!(told(&by_itself).contains("thread 1 probably holds lock a"));
     let mut of_no_task = at_barrier;
     of_no_task.snapshot.locks[0].owner = Fact::unknown(Common::OwnerNotFound);
     let text = told(&inspection(of_no_task));
