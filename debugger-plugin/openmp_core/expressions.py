@@ -84,6 +84,8 @@ class Expression(Generic[V]):
         self.scope = scope
         self._tokens = self._split(text)
         self._next = 0
+        #: The operand that is read has no effect: its value is 0, and nothing is asked of the scope.
+        self._is_skipped = False
 
     def value(self) -> V | Number:
         """The variable itself if the expression is one, and else a number."""
@@ -125,6 +127,8 @@ class Expression(Generic[V]):
         return True
 
     def _number(self, operand: Path | Number) -> Number:
+        if self._is_skipped:
+            return 0
         if isinstance(operand, Path):
             return self.scope.number(self.scope.variable(operand.text))
         return operand
@@ -138,9 +142,20 @@ class Expression(Generic[V]):
             if kind != "sign" or sign not in BINARY[level]:
                 return left
             self._next += 1
-            left = self._combined(sign, BINARY[level][sign], self._number(left), self._number(self._binary(level + 1)))
+            first = self._number(left)
+            left = self._combined(sign, BINARY[level][sign], first, self._right(sign, first, level + 1))
+
+    def _right(self, sign: str, left: Number, level: int) -> Number:
+        """The right operand. It is skipped if the left one decides: `p && p->next` reads nothing at a null pointer."""
+        before = self._is_skipped
+        self._is_skipped = before or (sign == "||" and bool(left)) or (sign == "&&" and not left)
+        found = self._number(self._binary(level))
+        self._is_skipped = before
+        return found
 
     def _combined(self, sign: str, operation: Callable[[Any, Any], Any], left: Number, right: Number) -> Number:
+        if self._is_skipped:
+            return 0
         if sign in ("||", "&&"):
             return int(bool(operation(left, right)))
         if sign in ("<<", ">>") and not 0 <= right <= WIDEST:
@@ -176,7 +191,7 @@ class Expression(Generic[V]):
         if kind == "function":
             if not (self._take("(") and self._take(")")):
                 raise self._wrong()
-            return self.scope.function(text[1:])
+            return 0 if self._is_skipped else self.scope.function(text[1:])
         if kind == "name":
             return self._path(text)
         if (kind, text) == ("sign", "("):

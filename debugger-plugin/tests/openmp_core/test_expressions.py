@@ -18,6 +18,10 @@ VARIABLES: dict[str, Number | str] = {
 }
 
 
+#: The functions that were called.
+ASKED: list[str] = []
+
+
 class Variables(Scope[str]):
     """Variables by their paths."""
 
@@ -33,6 +37,7 @@ class Variables(Scope[str]):
         return found
 
     def function(self, name: str) -> int:
+        ASKED.append(name)
         return {"_omp_level": 2}[name]
 
 
@@ -70,6 +75,26 @@ class Expressions(unittest.TestCase):
         for text, expected in cases.items():
             found = value(text)
             self.assertEqual((type(found), found), (type(expected), expected), text)
+
+    def test_an_operand_behind_one_that_decides_is_not_evaluated(self) -> None:
+        cases = {
+            "0 && nowhere->count > 3": 0,
+            "x == 8 && text + 1": 0,
+            "x || 1 / 0": 1,
+            "1 || -nowhere[lost] << 64": 1,
+            "0 && (1 || nowhere)": 0,
+            "0 && $_omp_level() || x": 1,
+            "1 && x || nowhere": 1,
+            "0 || x && 2": 1,
+        }
+        ASKED.clear()
+        for text, expected in cases.items():
+            with self.subTest(text):
+                self.assertEqual(value(text), expected)
+        self.assertEqual(ASKED, [])
+        for text in ("1 && nowhere", "0 || nowhere", "0 && 1 || nowhere", "0 && (x", "1 || x ++"):
+            with self.subTest(text), self.assertRaises(DebuggerError):
+                value(text)
 
     def test_what_is_not_understood_is_refused(self) -> None:
         for text in ("", "x +", "(x", "(int)x", "f()", "x = 3", "x++", "grid->", "a[half]", '"text"', "*3", "$x", "x ? 1 : 2"):
