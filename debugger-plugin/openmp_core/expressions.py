@@ -32,7 +32,9 @@ def divided(left: Number, right: Number) -> Number:
 
 
 def remainder(left: Number, right: Number) -> Number:
-    """The remainder that belongs to `divided`."""
+    """The remainder that belongs to `divided`, of integers only. Raises `TypeError` for other operands."""
+    if not (isinstance(left, int) and isinstance(right, int)):
+        raise TypeError("% takes integers")
     return left - right * divided(left, right)
 
 

@@ -106,6 +106,11 @@ class Expressions(unittest.TestCase):
             with self.assertRaises(DebuggerError, msg=text):
                 value(text)
 
+    def test_a_remainder_of_a_fraction_is_refused(self) -> None:
+        for text in ("7.5 % 2", "7 % 2.0", "x % half"):
+            with self.subTest(text), self.assertRaisesRegex(DebuggerError, f"^{text}: % takes integers$"):
+                value(text)
+
     def test_conditions_are_true_unless_zero(self) -> None:
         found = [Expression(text, Variables()).is_true() for text in ("x", "x - 7", "half", "x == 7")]
         self.assertEqual(found, [True, False, True, True])
