@@ -38,6 +38,12 @@ def remainder(left: Number, right: Number) -> Number:
     return left - right * divided(left, right)
 
 
+def integer(text: str) -> int:
+    """The value of a literal of C: hexadecimal, octal or decimal. Raises `ValueError`."""
+    base = 16 if text[:2] in ("0x", "0X") else 8 if text.startswith("0") else 10
+    return int(text, base)
+
+
 #: Operators between two operands by how strongly they bind, weakest first.
 BINARY: list[dict[str, Callable[[Any, Any], Any]]] = [
     {"||": lambda left, right: left or right},
@@ -189,7 +195,10 @@ class Expression(Generic[V]):
         kind, text = self._peek()
         self._next += 1
         if kind == "number":
-            return float(text) if "." in text else int(text, 0 if text[:2] in ("0x", "0X") else 10)
+            try:
+                return float(text) if "." in text else integer(text)
+            except ValueError:
+                raise self._wrong() from None
         if kind == "function":
             if not (self._take("(") and self._take(")")):
                 raise self._wrong()

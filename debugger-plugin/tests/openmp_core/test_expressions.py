@@ -76,6 +76,14 @@ class Expressions(unittest.TestCase):
             found = value(text)
             self.assertEqual((type(found), found), (type(expected), expected), text)
 
+    def test_literals_are_hexadecimal_octal_or_decimal(self) -> None:
+        for text, expected in {"0x1F": 31, "0XfF": 255, "010": 8, "0": 0, "00": 0, "10": 10, "1.5e1": 15.0, "2.": 2.0}.items():
+            with self.subTest(text):
+                self.assertEqual(value(text), expected)
+        for text in ("09", "018 + 1"):
+            with self.subTest(text), self.assertRaisesRegex(DebuggerError, "numbers and operators are understood"):
+                value(text)
+
     def test_an_operand_behind_one_that_decides_is_not_evaluated(self) -> None:
         cases = {
             "0 && nowhere->count > 3": 0,
