@@ -21,7 +21,8 @@ def candidates(chosen: str | None, adapter: Path) -> list[Path]:
         return [Path(chosen).expanduser()]
     found = [adapter / NAME, adapter.parent / NAME]
     # Below a prefix: PREFIX/share/ompd/gdb/openmp_gdb and PREFIX/lib.
-    found += [above / "lib" / NAME for above in adapter.parents if above.name and above.parent.name != ""]
+    if adapter.parent.parts[-3:-1] == ("share", "ompd"):
+        found.append(adapter.parents[3] / "lib" / NAME)
     # In a checkout: debugger-plugin/gdb/openmp_gdb and target.
     root = adapter.parents[2] if len(adapter.parents) > 2 else adapter
     if (root / "Cargo.toml").is_file():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import unittest
 from pathlib import Path
 
@@ -219,14 +218,18 @@ class States(unittest.TestCase):
 
 
 class Libraries(unittest.TestCase):
-    def test_it_is_looked_for_from_the_adapter_on_and_nowhere_else(self) -> None:
-        with tempfile.TemporaryDirectory() as directory:
-            folder = Path(directory).resolve() / "share/ompd/gdb/openmp_gdb"
-            folder.mkdir(parents=True)
-            found = candidates(None, folder)
-            self.assertEqual(found[:2], [folder / NAME, folder.parent / NAME])
-            self.assertIn(Path(directory).resolve() / "lib" / NAME, found)
-            self.assertFalse([path for path in found if "target" in path.parts])
+    def test_an_installed_plugin_looks_beside_itself_and_below_its_prefix(self) -> None:
+        for prefix in ("/usr", "/usr/local", "/opt/a/b", "/"):
+            for debugger in ("gdb", "lldb"):
+                folder = Path(prefix) / "share/ompd" / debugger / f"openmp_{debugger}"
+                with self.subTest(str(folder)):
+                    self.assertEqual(candidates(None, folder), [folder / NAME, folder.parent / NAME, Path(prefix) / "lib" / NAME])
+
+    def test_a_plugin_elsewhere_looks_beside_itself_only(self) -> None:
+        # Anybody can make a folder `lib` in /tmp.
+        for folder in ("/tmp/plugin/openmp_gdb", "/tmp/a/share/gdb/openmp_gdb", "/tmp", "/"):
+            with self.subTest(folder):
+                self.assertEqual(candidates(None, Path(folder)), [Path(folder) / NAME, Path(folder).parent / NAME])
 
     def test_a_checkout_has_it_in_its_target(self) -> None:
         root = Path(__file__).resolve().parents[3]
