@@ -240,7 +240,11 @@ class Stops:
         try:
             stop.arm(process)
         except (NotNow, OmpdError):
-            return stop
+            if lwp is None:
+                return stop
+            # A command that runs to this stop would run on to the end.
+            self.remove(stop)
+            raise
         except DebuggerError:
             self.remove(stop)
             raise

@@ -611,6 +611,18 @@ class Running(unittest.TestCase):
         self.assertEqual(self.world.run("step"), "")
         self.assertEqual(self.debugger.active(), [])
 
+    def test_where_places_are_unknown_nothing_runs(self) -> None:
+        self.region_at(0x7000)
+        self.debugger.lines = [(0x5000, 35, "grid.c")]
+        self.world.library.codes["ompdx_stop_points"] = 4
+        self.debugger.running = lambda: self.fail("it runs")
+        for text in ("step", "finish", "until barrier", "until grid.c:35"):
+            with self.subTest(text), self.assertRaisesRegex(OmpdError, "^ompdx_stop_points: failed$"):
+                self.world.run(text)
+        self.assertEqual((self.world.plugin.stops.all, self.debugger.active()), ([], []))
+        # A stop of the user waits for a time at which they are known.
+        self.assertIn("waits for a runtime", self.world.run("break parallel-end"))
+
     def test_a_step_that_something_else_stops_ends_there(self) -> None:
         self.assertEqual(self.world.run("step"), "")
         self.assertEqual(self.debugger.active(), [])
