@@ -105,7 +105,7 @@ class Apply(Command):
                 continue
             with self.debugger.selected(thread):
                 places = ", ".join(f"thread {m.number} of team {m.team}" for m in process.members(lwp))
-                self.show(f"\nThread {thread.id} (LWP {lwp}), {places}:")
+                self.show(f"\nThread {thread.id} (LWP {lwp}), {places or 'in no team now'}:")
                 others = [one for one in process.inferior.threads() if one.lwp != lwp] if holds else []
                 with self.debugger.holding(others):
                     self.debugger.execute(command, from_tty)

@@ -35,6 +35,17 @@ class Applying(unittest.TestCase):
         self.assertEqual(text.count("executed finish"), 1)
         self.assertIn("\nLWP 102 has ended.\n", text)
 
+    def test_a_thread_whose_region_has_ended_meanwhile_is_in_no_team(self) -> None:
+        world = World()
+
+        def run(_command: str, _from_tty: bool) -> None:
+            world.library.report["runtimes"] = [runtime([101, 103, 104])]
+            world.inferior.stops += 1
+
+        with mock.patch.object(world.debugger, "execute", run):
+            text = world.run("apply 0.0-1 next")
+        self.assertEqual(text, "\nThread 1 (LWP 101), thread 0 of team 0:\n\nThread 2 (LWP 102), in no team now:\n")
+
 
 class Running(unittest.TestCase):
     def test_while_others_run_a_thread_is_shown_by_itself(self) -> None:
