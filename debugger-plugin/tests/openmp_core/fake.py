@@ -254,6 +254,8 @@ class Debugger(core.Debugger):
         #: The threads that were held at last.
         self.held: list[str] = []
         self.can_hold = True
+        self.columns = 80
+        self.colours = False
         self.executed: list[str] = []
         #: Why commands fail.
         self.refused: dict[str, DebuggerError] = {}
@@ -270,10 +272,10 @@ class Debugger(core.Debugger):
         self.printed.append(text)
 
     def width(self) -> int:
-        return 80
+        return self.columns
 
     def has_colours(self) -> bool:
-        return False
+        return self.colours
 
     def words(self, text: str) -> list[str]:
         return shlex.split(text)
@@ -380,6 +382,8 @@ class FakeLibrary(Library):
         self.path = Path("/fake/libompd.so")
         self.callbacks = callbacks
         self.calls: list[str] = []
+        #: How texts were wanted, in order.
+        self.wanted: list[ompd.TextOptions] = []
         self.report: Json = {"schema": 1, "runtimes": [], "stacks": [], "verdicts": []}
         #: Return codes by function; 0 if it is not here.
         self.codes: dict[str, int] = {}
@@ -409,6 +413,7 @@ class FakeLibrary(Library):
         self.call(name)
         if name == "ompdx_report_json":
             return json.dumps(self.report)
+        self.wanted.append(arguments[2]._obj)
         return f"view {arguments[1].decode()}\n\nmore\n"
 
     def version(self) -> tuple[int, ...]:

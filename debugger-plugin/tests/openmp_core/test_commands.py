@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import unittest
 from unittest import mock
 
 from fake import Debugger, Inferior, World, fact, member, refusing, runtime
-from openmp_core import Plugin
+from openmp_core import Plugin, ompd
 from openmp_core.command import Command
 from openmp_core.errors import CommandError, DebuggerError, NoLibrary, NotNow, OmpdError, message
 from openmp_core.variables import Print
@@ -89,39 +90,74 @@ class Arguments(unittest.TestCase):
         self.assertIn("fake's own backtraces", helps["bt"])
         self.assertIn("children that fake follows", helps["break"])
 
-    def test_refused(self) -> None:
+    def test_what_is_refused_has_its_cause_and_the_usage(self) -> None:
+        events = "parallel-begin, parallel-end, task-begin, task-end, thread-begin, thread-end, barrier-begin, lock-acquire, "
+        events += "critical-acquire, taskwait-begin, worksharing-begin, single-begin"
+        no_line = "is no line: grid.c:35 is wanted, or 35 in the file of the selected frame."
         cases = {
-            "threads -x": "Unknown option -x. Usage: openmp threads [-v] [-json]",
-            "threads now": "Unexpected: now. Usage: openmp threads",
-            "stacks -tree -all": "One of -all, -tree at a time",
-            "thread 0.1 0.2": "One thread is wanted",
-            "thread nonsense": "nonsense is no thread",
-            "thread 7": "There is no thread with the kernel id 7",
+            "threads -x": "Unknown option -x. USAGE",
+            "threads now -v then": "Unexpected: now then. USAGE",
+            "threads v": "Unexpected: v. USAGE",
+            "stacks -tree -v -all": "One of -all, -tree at a time. USAGE",
+            "thread 0.1 0.2": "One thread is wanted. USAGE",
+            "thread nonsense": "nonsense is no thread: a team and a number in it (2.3), or the kernel's id of a thread, is wanted.",
+            "thread 7": "There is no thread with the kernel id 7 (`openmp threads` lists them).",
             "thread 0.9": "Team 0 has 4 threads: 0 to 3.",
-            "thread 9.0": "There is no team 9 now",
-            "apply -hold": "A team and a command are wanted",
-            "apply -all 0 bt": "Unknown option -all",
-            "commands 1-2 bt": "The number of one stop is wanted",
-            "apply 0": "A team and a command are wanted",
-            "apply x bt": "x is no team, nor members of one",
-            "break nonsense": "nonsense is no event",
-            "break task-begin when x": "Behind the event comes `if` and a condition",
-            "break task-begin if": "Behind the event comes `if` and a condition",
-            "history -last": "Behind -last comes a number, from 1 on. Usage: openmp history",
-            "history -last 0": "Behind -last comes a number",
-            "history 5": "Unexpected: 5. Usage: openmp history",
-            "delete 7": "There is no stop 7",
-            "until dawn": "dawn is no line",
-            "catch deadlock never": "Usage: openmp catch deadlock [-limit LIMIT] [SECONDS]",
-            "catch deadlock 0": "Usage: openmp catch deadlock [-limit LIMIT] [SECONDS]",
-            "print -all": "An expression is wanted",
-            "print -team 0": "An expression is wanted",
-            "bt off continued": "Usage: openmp bt",
+            "thread 9.0": "There is no team 9 now (`openmp teams` lists them).",
+            "thread 9:0.0": "There is no team 0 now (`openmp teams` lists them).",
+            "apply -hold": "A team and a command are wanted. USAGE",
+            "apply -hold 0": "A team and a command are wanted. USAGE",
+            "apply -all 0 bt": "Unknown option -all. USAGE",
+            "apply 0": "A team and a command are wanted. USAGE",
+            "apply x bt": "x is no team, nor members of one: 2, 2.3 or 2.0-3,6 is wanted.",
+            "break nonsense": f"nonsense is no event. USAGE\n  EVENT: {events}",
+            "break -temporary": f"An event is wanted. USAGE\n  EVENT: {events}",
+            "break -hidden task-begin": "Unknown option -hidden. USAGE",
+            "break task-begin when x": "Behind the event comes `if` and a condition. USAGE",
+            "break task-begin if": "Behind the event comes `if` and a condition. USAGE",
+            "condition": "The number of a stop is wanted. USAGE",
+            "commands": "The number of one stop is wanted. USAGE",
+            "commands 1-2 bt": "The number of one stop is wanted. USAGE",
+            "commands \u0661 bt": "The number of one stop is wanted. USAGE",
+            "commands last bt": "There are no stops (`openmp break EVENT` makes one).",
+            "delete 7": "There is no stop 7 (`openmp break` lists them).",
+            "delete x": "There is no stop x (`openmp break` lists them).",
+            "save": "One file is wanted. USAGE",
+            "load a b": "One file is wanted. USAGE",
+            "save file": "There are no stops to save (`openmp break EVENT` makes one).",
+            "history -last": "Behind -last comes a number, from 1 on. USAGE",
+            "history -last 0": "Behind -last comes a number, from 1 on. USAGE",
+            "history -last 9223372036854775808": "Behind -last comes a number, from 1 on. USAGE",
+            "history -last \u0661": "Behind -last comes a number, from 1 on. USAGE",
+            "history -by-time 5": "Unexpected: 5. USAGE",
+            "until": "USAGE",
+            "until -hold barrier": "USAGE",
+            "until dawn": f"dawn {no_line}",
+            "until grid.c:0": f"grid.c:0 {no_line}",
+            "until grid.c:2147483648": f"grid.c:2147483648 {no_line}",
+            "until grid.c:\u0661": f"grid.c:\u0661 {no_line}",
+            "until 35": "The selected frame has no source file: FILE:35 is wanted.",
+            "finish 3": "USAGE",
+            "catch": "USAGE",
+            "catch livelock": "USAGE",
+            "catch deadlock never": "USAGE",
+            "catch deadlock 0": "USAGE",
+            "catch deadlock 86401": "USAGE",
+            "catch deadlock 1 2": "USAGE",
+            "catch deadlock -limit": "USAGE",
+            "print": "An expression is wanted. USAGE",
+            "print -all": "An expression is wanted. USAGE",
+            "print -team 0": "An expression is wanted. USAGE",
+            "print -team": "An expression is wanted. USAGE",
+            "bt off continued": "USAGE",
+            "bt 0.0 0.1": "USAGE",
         }
         for line, expected in cases.items():
+            name, _, argument = line.partition(" ")
+            [command] = [command for command in self.world.plugin.commands if command.name == name]
             with self.subTest(line), self.assertRaises(CommandError) as raised:
-                self.world.run(line)
-            self.assertIn(expected, str(raised.exception))
+                command.run(argument, False)
+            self.assertEqual(str(raised.exception), expected.replace("USAGE", f"Usage: {command.usage()}"))
 
     def test_completion(self) -> None:
         commands = {command.name: command for command in self.world.plugin.commands}
@@ -133,7 +169,20 @@ class Arguments(unittest.TestCase):
             ("bt", "on c", ["continued"]),
             ("until", "", ["barrier", "-hold"]),
             ("thread", "0.", ["0.0", "0.1", "0.2", "0.3"]),
+            ("thread", " 0.3", ["0.3"]),
             ("thread", "0.2 ", []),
+            ("tasks", "-", ["-v", "-json", "-tree", "-dot"]),
+            ("waits", "", ["-v", "-json", "-dot"]),
+            ("bt", "", ["on", "off", "continued", "-v"]),
+            ("commands", "", ["last"]),
+            ("apply", "", ["-hold"]),
+            ("print", "-", ["-all", "-team", "-each", "-json"]),
+            ("history", "", ["-by-time", "-last"]),
+            ("catch", "", ["deadlock", "-limit"]),
+            ("finish", "", ["-hold"]),
+            ("taskframes", "", ["-json"]),
+            ("why", "", ["-json"]),
+            ("init", "", []),
         ]
         for name, text, expected in cases:
             with self.subTest(f"{name} {text}"):
@@ -154,9 +203,18 @@ class Arguments(unittest.TestCase):
         self.assertEqual(parse("x + 1"), ("x + 1", set(), None))
         self.assertEqual(parse("-all -json a -> b"), ("a -> b", {"-all", "-json"}, None))
         self.assertEqual(parse("a[1] -all -json"), ("a[1]", {"-all", "-json"}, None))
+        self.assertEqual(parse("x -each"), ("x", {"-each"}, None))
+        self.assertEqual(parse("-each  -team  0.1   x - y "), ("x - y", {"-each", "-team"}, "0.1"))
         self.assertEqual(parse("-team 1.0-2 x"), ("x", {"-team"}, "1.0-2"))
         # What is no option is the expression.
         self.assertEqual(parse("-x"), ("-x", set(), None))
+
+    def test_a_command_without_a_docstring_is_used_by_its_name(self) -> None:
+        class Bare(Command):
+            name = "bare"
+
+        Bare.__doc__ = None
+        self.assertEqual((Bare(self.world.session).help(), Bare.usage()), ("", "openmp bare"))
 
     def test_a_command_must_do_something(self) -> None:
         with self.assertRaises(NotImplementedError):
@@ -174,7 +232,16 @@ class Views(unittest.TestCase):
             "threads": "threads",
             "parallel": "teams",
             "tasks -tree": "tasks --tree",
+            "tasks -dot": "tasks --dot",
+            "waits -dot": "waits --dot",
             "stacks -folded": "stacks --folded",
+            "teams": "teams",
+            "loops": "loops",
+            "icvs": "icvs",
+            "history": "history",
+            "history -by-time": "history --by-time",
+            "history -last 1": "history --last 1",
+            "history -last 9223372036854775807 -by-time": "history --last 9223372036854775807 --by-time",
             "why": "why 101",
             "why 0.2": "why 103",
             "why 104": "why 104",
@@ -183,6 +250,71 @@ class Views(unittest.TestCase):
         for line, view in cases.items():
             with self.subTest(line):
                 self.assertEqual(self.world.run(line), f"view {view}\n\nmore\n")
+
+    def test_a_text_is_as_the_terminal_wants_it(self) -> None:
+        wanted = self.world.library.wanted
+        self.world.run("threads")
+        self.world.run("threads -v")
+        self.world.run("bt -v")
+        self.world.debugger.columns, self.world.debugger.colours = 0, True
+        self.world.run("why")
+        # Without a limit: 0 is 80 columns for the library.
+        self.assertEqual(
+            [(one.width, one.verbose, one.colour) for one in wanted], [(80, 0, 0), (80, 1, 0), (80, 1, 0), (ompd.UNLIMITED, 0, 1)]
+        )
+
+    def test_a_text_has_the_debuggers_numbers_and_a_mark_at_the_selected_thread(self) -> None:
+        def labels() -> list[tuple[int, bytes]]:
+            self.world.run("threads")
+            found = self.world.library.wanted[-1]
+            return [(label.lwp, label.label) for label in found.labels[: found.label_count]]
+
+        self.world.debugger.select_thread(self.world.threads[2])
+        self.assertEqual(labels(), [(101, b"1"), (102, b"2"), (103, b"*3"), (104, b"4")])
+        self.world.debugger.thread = None
+        self.assertEqual(labels(), [(101, b"1"), (102, b"2"), (103, b"3"), (104, b"4")])
+        self.world.threads.clear()
+        self.assertEqual(labels(), [])
+
+    def test_each_part_of_json_has_its_keys(self) -> None:
+        process = ["os_threads", "nested_runtimes", "verdicts", "remarks", "stacks", "without_lines", "complete", "issues"]
+        of_runtimes = ["build_id", "needed_by", "origins", "missing", "costs", "teams", "tasks", "locks", "loops", "icvs", "notes"]
+        self.world.library.report.update({key: [key] for key in process if key != "verdicts"})
+        runtime = self.world.library.report["runtimes"][0]
+        runtime.update({key: [key] for key in of_runtimes})
+        cases = {
+            "threads": ("os_threads nested_runtimes", "threads"),
+            "teams": ("", "teams"),
+            "parallel": ("", "teams"),
+            "tasks": ("", "tasks"),
+            "waits": ("verdicts remarks", "locks waits"),
+            "loops": ("", "loops teams"),
+            "icvs": ("", "icvs notes threads"),
+            "stacks": ("stacks without_lines", ""),
+            "doctor": ("complete issues fake library asked failures", " ".join(of_runtimes[:5])),
+        }
+        for name, (outside, inside) in cases.items():
+            with self.subTest(name):
+                found = json.loads(self.world.run(f"{name} -json"))
+                runtimes = found.pop("runtimes", [{}])
+                self.assertEqual(set(found), {"schema", "fake_threads", *outside.split()})
+                self.assertEqual(set(runtimes[0]) - {"family", "product", "path", "base"}, set(inside.split()))
+        self.assertEqual(json.loads(self.world.run("status -json")), self.world.library.report)
+
+    def test_json_is_indented(self) -> None:
+        self.assertTrue(self.world.run("taskframes -json").startswith('[\n  {\n    "task": '))
+
+    def test_icvs_of_threads_have_their_sources(self) -> None:
+        icvs = {"lwp": 101, "icvs": {"nthreads-var": "4"}, "icv_sources": {"nthreads-var": "memory"}, "placement": "0-3"}
+        threads = self.world.library.report["runtimes"][0]["threads"]
+        threads[0].update(icvs)
+        [found] = json.loads(self.world.run("icvs -json"))["runtimes"]
+        self.assertEqual(found["threads"][0], icvs)
+        self.assertEqual(found["threads"][1], {"lwp": 102, "icvs": None, "icv_sources": None, "placement": None})
+
+    def test_init_lists_the_runtimes(self) -> None:
+        self.world.library.report["runtimes"].append({**runtime([102]), "product": "Another", "path": "/lib/libother.so"})
+        self.assertEqual(self.world.run("init"), "Fake runtime  /lib/libfake.so\nAnother  /lib/libother.so\n")
 
     def test_json_has_the_part_and_the_debuggers_numbers(self) -> None:
         found = json.loads(self.world.run("threads -json"))
@@ -200,12 +332,25 @@ class Views(unittest.TestCase):
         verdict = {"verdict": "deadlock", "situation": "circle", "threads": [102], "held_up": [104]}
         self.world.library.report["verdicts"] = [verdict]
         for thread, expected in (("102", [verdict]), ("104", [verdict]), ("101", [])):
-            self.assertEqual(json.loads(self.world.run(f"why -json {thread}"))["verdicts"], expected)
+            found = json.loads(self.world.run(f"why -json {thread}"))
+            self.assertEqual(found["verdicts"], expected)
+            self.assertEqual(found["lwp"], int(thread))
+            self.assertEqual([entry["lwp"] for entry in found["threads"]], [int(thread)])
 
-    def test_doctor_names_debugger_and_library(self) -> None:
-        text = self.world.run("doctor")
-        self.assertIn("fake 1, libompd 2024.11 from /fake/libompd.so\nAsked of fake so far: ", text)
-        self.assertEqual(json.loads(self.world.run("doctor -json"))["fake"], "1")
+    def test_doctor_names_debugger_library_and_what_was_asked(self) -> None:
+        asked = self.world.session.process().state.asked
+        asked.update({"read_memory": 12, "pieces of memory": 3})
+        last = "\nfake 1, libompd 2024.11 from /fake/libompd.so\nAsked of fake so far: 3 pieces of memory, 12 read_memory\n"
+        self.assertEqual(self.world.run("doctor"), "view doctor\n\nmore\n" + last)
+        found = json.loads(self.world.run("doctor -json"))
+        self.assertEqual((found["fake"], found["library"], found["asked"], found["failures"]), ("1", "/fake/libompd.so", asked, ""))
+
+    def test_doctor_has_the_failures_of_the_plugin_first(self) -> None:
+        self.world.session.failures.note(ValueError("a bug"))
+        text = self.world.run("doctor -v")
+        self.assertTrue(text.startswith("The plugin has failed before:\nValueError: a bug\nview doctor\n"), text)
+        found = json.loads(self.world.run("doctor -json"))
+        self.assertEqual(found["failures"], "ValueError: a bug\n")
 
     def test_thread_selects_and_tells_the_first_paragraph(self) -> None:
         self.assertEqual(self.world.run("thread 0.2"), "the frame\nview why 103\n")
@@ -224,8 +369,23 @@ class Views(unittest.TestCase):
 
 class Failures(unittest.TestCase):
     def test_each_is_a_sentence(self) -> None:
-        self.assertEqual(message(OmpdError("ompd_f", 3)), "ompd_f: wrong argument.")
-        self.assertEqual(message(OmpdError("ompd_f", 99)), "ompd_f: error 99.")
+        # The numbers are those of `ompd_rc_t`.
+        texts = {
+            1: "not known, or not there",
+            2: "it is gone",
+            3: "wrong argument",
+            4: "failed",
+            5: "not supported",
+            6: "the runtime would have to keep track of states",
+            7: "no OpenMP runtime that this library knows",
+            10: "no memory",
+            11: "only a part of it is known",
+            12: "the debugger did not answer",
+            13: "wrong kind of thing",
+            99: "error 99",
+        }
+        for code, text in texts.items():
+            self.assertEqual(message(OmpdError("ompd_f", code)), f"ompd_f: {text}.")
         self.assertEqual(message(OmpdError("ompd_f", 12, "gdb")), "ompd_f: gdb did not answer.")
         self.assertEqual(message(NotNow("Not now.")), "Not now.")
         self.assertEqual(message(NoLibrary("None.")), "None.")
@@ -245,13 +405,26 @@ class Failures(unittest.TestCase):
         world.threads[1].running = world.threads[2].running = True
         with self.assertRaisesRegex(NotNow, r"^2 threads are running: stop the process first \(`halt`\).$"):
             world.run("threads")
+        world.threads[2].running = False
+        for command in ("status", "print x", "print -all x"):
+            with self.subTest(command), self.assertRaisesRegex(NotNow, r"^1 thread is running: stop the process first \(`halt`\).$"):
+                world.run(command)
+
+    def test_a_process_that_cannot_be_read_is_said(self) -> None:
+        world = World()
+        world.library.codes["ompd_process_initialize"] = 12
+        with self.assertRaisesRegex(NotNow, "^The process cannot be read: ompd_process_initialize: fake did not answer.$"):
+            world.run("status")
 
     def test_in_a_core_file_nothing_runs(self) -> None:
         world = World()
         world.inferior.core = True
-        for line in ("step", "until barrier", "catch deadlock", "break task-begin"):
-            with self.subTest(line), self.assertRaisesRegex(NotNow, "core file"):
+        expected = "^This is a core file, in which nothing runs: that takes a process.$"
+        for line in ("step", "finish", "until barrier", "catch deadlock", "break task-begin", "apply -hold 0 next", f"load {os.devnull}"):
+            with self.subTest(line), self.assertRaisesRegex(NotNow, expected):
                 world.run(line)
+        # What reads only is there.
+        self.assertIn("executed bt in 4", world.run("apply 0 bt"))
 
     def test_without_the_library_it_is_said_how_to_choose_one(self) -> None:
         plugin = Plugin(Debugger(Inferior()))
