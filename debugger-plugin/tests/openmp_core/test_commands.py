@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import unittest
+from typing import Any
 from unittest import mock
 
 from fake import Debugger, Inferior, World, fact, member, refusing, runtime
@@ -47,22 +48,73 @@ class Applying(unittest.TestCase):
             text = world.run("apply 0.0-1 next")
         self.assertEqual(text, "\nThread 1 (LWP 101), thread 0 of team 0:\n\nThread 2 (LWP 102), in no team now:\n")
 
+    def test_with_hold_all_other_threads_stay_where_they_are(self) -> None:
+        world = World()
+        held: list[list[str]] = []
+        with mock.patch.object(world.debugger, "execute", lambda _command, _from_tty: held.append(world.debugger.held)):
+            world.run("apply -hold 0.1-2 next")
+            world.run("apply 0.1 next")
+        self.assertEqual(held, [["1", "3", "4"], ["1", "2", "4"], []])
+
+    def test_a_command_has_its_words_as_they_were_typed(self) -> None:
+        world = World()
+        world.run("apply 0.1 print  'a  b'")
+        world.run("apply  -hold  0.1  next 2")
+        self.assertEqual(world.debugger.executed, [" print  'a  b'".lstrip(), " next 2"])
+
+    def test_a_thread_in_teams_of_several_runtimes_has_all_its_places(self) -> None:
+        world = World()
+        world.library.report["runtimes"] = [runtime([102, 101]), runtime([103], [101])]
+        self.assertTrue(world.run("apply 0:0.1 bt").startswith("\nThread 1 (LWP 101), thread 1 of team 0, thread 0 of team 1:\n"))
+
+    def test_of_a_process_that_has_ended_no_thread_is_asked_about(self) -> None:
+        world = World()
+        with mock.patch.object(world.debugger, "execute", lambda _command, _from_tty: world.inferior.end()):
+            text = world.run("apply 0.0-1 continue")
+        self.assertTrue(text.endswith("\nLWP 102 has ended.\n"), text)
+
 
 class Running(unittest.TestCase):
-    def test_while_others_run_a_thread_is_shown_by_itself(self) -> None:
-        world = World()
-        world.threads[1].running = True
-        world.library.icvs = dict.fromkeys(range(64), 2)
-        text = world.run("thread")
-        self.assertTrue(text.startswith("Thread 1 (LWP 101)\n  "), text)
-        self.assertTrue(text.endswith("  what it waits for: unknown, since other threads are running\n"), text)
-        self.assertNotIn("ompdx_report_json", world.library.calls)
-        with mock.patch("openmp_core.threads.MOST_TASKS", 3):
-            self.assertEqual(len(world.run("taskframes").splitlines()), 4)
-        world.threads[0].running = True
+    """While other threads run, a thread is shown by itself."""
+
+    def setUp(self) -> None:
+        self.world = World()
+        self.world.threads[1].running = True
+        self.world.library.icvs = {1: 2, 2: 4, 3: 1}
+
+    def test_what_the_thread_itself_has_is_shown(self) -> None:
+        def find(_handle: object, address: Any) -> None:
+            address._obj.address = 0x1234
+
+        for name in ("ompdx_get_parallel_function", "ompd_get_task_function"):
+            self.world.library.answers[name] = find
+        self.assertEqual(
+            self.world.run("thread"),
+            "Thread 1 (LWP 101)\n  thread 2 of 4, level 1\n  function: 0x1234\n  it executes: the task of 0x1234\n  its frames: none\n"
+            "  what it waits for: unknown, since other threads are running\n",
+        )
+        self.assertNotIn("ompdx_report_json", self.world.library.calls)
+
+    def test_a_thread_that_the_runtime_does_not_know_is_said(self) -> None:
+        self.world.library.codes["ompd_get_thread_handle"] = 1
+        expected = "Thread 1 (LWP 101)\n  it is no thread of OpenMP\n  what it waits for: unknown, since other threads are running\n"
+        self.assertEqual(self.world.run("thread"), expected)
+
+    def test_without_a_runtime_the_user_is_told_so(self) -> None:
+        self.world.library.codes["ompd_process_initialize"] = 7
         for command in ("thread", "taskframes"):
-            with self.subTest(command), self.assertRaisesRegex(NotNow, "^Thread 1 is running: stop it first"):
-                world.run(command)
+            with self.subTest(command), self.assertRaisesRegex(NotNow, "^No OpenMP runtime"):
+                self.world.run(command)
+
+    def test_a_ring_of_tasks_has_an_end(self) -> None:
+        with mock.patch("openmp_core.threads.MOST_TASKS", 3):
+            self.assertEqual(len(self.world.run("taskframes").splitlines()), 4)
+
+    def test_a_thread_that_runs_itself_is_not_shown(self) -> None:
+        self.world.threads[0].running = True
+        for command in ("thread", "taskframes"):
+            with self.subTest(command), self.assertRaisesRegex(NotNow, r"^Thread 1 is running: stop it first \(`halt`\).$"):
+                self.world.run(command)
 
 
 class Arguments(unittest.TestCase):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import unittest
 from pathlib import Path
@@ -764,20 +765,59 @@ class Stepping(unittest.TestCase):
 
 
 class Taskframes(unittest.TestCase):
+    def setUp(self) -> None:
+        self.world = World()
+        self.library = self.world.library
+        #: Generating tasks that are left.
+        self.left = 2
+        self.library.answers["ompd_get_generating_task_handle"] = self.generating
+
+    def generating(self, _task: object, _out: object) -> None:
+        if not self.left:
+            raise OmpdError("ompd_get_generating_task_handle", 1)
+        self.left -= 1
+
+    @staticmethod
+    def frames(_task: object, leave: Any, enter: Any) -> None:
+        leave._obj.frame_address.address, enter._obj.frame_address.address = 0x7FFC_0000_1230, 0x7FFC_0000_1000
+
+    @staticmethod
+    def function(_task: object, address: Any) -> None:
+        address._obj.address = 0x1010
+
     def test_tasks_are_followed_until_one_has_no_generating_task(self) -> None:
-        world = World()
-        left = [1, 1]
+        self.library.codes["ompd_get_task_function"] = 1
+        text = self.world.run("taskframes")
+        self.assertEqual(text, f"{'task':24} {'enter':18} exit\n" + f"{'function not known':24} {'-':18} -\n" * 3)
+        self.assertEqual(self.library.asked("ompd_get_curr_task_handle"), 1)
+        self.assertEqual(self.library.asked("ompd_rel_task_handle"), 3)
 
-        def generating(*_: object) -> None:
-            if not left:
-                raise OmpdError("ompd_get_generating_task_handle", 1)
-            left.pop()
+    def test_a_task_has_its_function_and_both_frames(self) -> None:
+        self.left = 0
+        self.library.answers.update({"ompd_get_task_frame": self.frames, "ompd_get_task_function": self.function})
+        self.assertEqual(self.world.run("taskframes").splitlines()[1], f"{'0x1010':24} {'0x7ffc00001000':18} 0x7ffc00001230")
+        self.world.debugger.functions = [Function(0x1000, 0x1040, "a.c", 10)]
+        [task] = json.loads(self.world.run("taskframes -json"))
+        self.assertEqual(task, {"task": "function_1000", "enter": "0x7ffc00001000", "exit": "0x7ffc00001230"})
 
-        world.library.answers["ompd_get_generating_task_handle"] = generating
-        world.library.codes["ompd_get_task_function"] = 1
-        text = world.run("taskframes")
-        self.assertEqual(text.count("function not known"), 3)
-        self.assertEqual(world.library.asked("ompd_rel_task_handle"), 3)
+    def test_a_long_name_leaves_the_frames_in_their_columns(self) -> None:
+        self.left = 0
+        self.library.answers.update({"ompd_get_task_frame": self.frames, "ompd_get_task_function": self.function})
+        with mock.patch.object(Debugger, "symbol_at", return_value="n" * 30):
+            self.assertEqual(self.world.run("taskframes").splitlines()[1], "n" * 24 + f" {'0x7ffc00001000':18} 0x7ffc00001230")
+
+    def test_frames_that_are_not_known_are_absent(self) -> None:
+        self.left = 0
+        self.library.codes["ompd_get_task_frame"] = 1
+        [task] = json.loads(self.world.run("taskframes -json"))
+        self.assertEqual(task, {"task": "0x0", "enter": None, "exit": None})
+
+    def test_a_failure_on_the_way_is_raised_and_all_handles_are_given_back(self) -> None:
+        self.library.codes["ompd_get_generating_task_handle"] = 4
+        with self.assertRaisesRegex(OmpdError, "^ompd_get_generating_task_handle: failed$"):
+            self.world.run("taskframes")
+        for kind in ("task", "thread"):
+            self.assertEqual(self.library.asked(f"ompd_rel_{kind}_handle"), 1)
 
 
 if __name__ == "__main__":
