@@ -312,6 +312,166 @@ class Changes(unittest.TestCase):
             self.world.run("load /nowhere/at/all")
 
 
+class Events(unittest.TestCase):
+    """What is printed at a stop."""
+
+    def setUp(self) -> None:
+        self.world = World()
+        self.library = self.world.library
+        self.debugger = self.world.debugger
+        self.library.icvs = {1: 1, 2: 4, 3: 2}
+        program = Frame(0x1100, "sweep")
+        program.line = Source("hang.c", 24)
+        self.program = program
+        self.world.threads[0].frames = [program]
+        self.debugger.select_thread(self.world.threads[0])
+
+    def printed(self, event: int, name: str) -> str:
+        """What a stop at an event prints."""
+        self.library.points = [point(event, 0x9000)]
+        self.world.run("delete")
+        self.world.run(f"break {name}")
+        [made] = self.debugger.active()
+        self.assertTrue(made.hit())
+        self.debugger.output()
+        self.world.plugin.stopped([made])
+        return self.debugger.output()
+
+    def functions_at(self, address: int) -> None:
+        """The functions of all regions and tasks are there."""
+
+        def find(_handle: object, out: Any) -> None:
+            out._obj.address = address
+
+        for name in ("ompdx_get_parallel_function", "ompd_get_task_function"):
+            self.library.answers[name] = find
+
+    def test_each_event_of_the_library_has_a_name_and_a_sentence(self) -> None:
+        # The numbers are those of `ompdx_event_t`.
+        cases = {
+            1: ("parallel-begin", "A parallel region begins"),
+            2: ("parallel-end", "A parallel region ends"),
+            3: ("task-begin", "A task begins"),
+            4: ("task-end", "A task ends"),
+            5: ("thread-begin", "A thread begins"),
+            6: ("thread-end", "A thread ends"),
+            7: ("barrier-begin", "The thread comes to a barrier"),
+            8: ("lock-acquire", "The thread comes to a lock"),
+            9: ("critical-acquire", "The thread comes to a critical construct"),
+            10: ("taskwait-begin", "The thread comes to a taskwait construct"),
+            11: ("worksharing-begin", "The thread comes to a worksharing loop or sections construct"),
+            12: ("single-begin", "The thread comes to a single construct"),
+        }
+        for event, (name, sentence) in cases.items():
+            with self.subTest(name):
+                first, second, *rest = self.printed(event, name).splitlines()
+                self.assertEqual((first, second), (f"{sentence} (Thread 1, LWP 101).", "  at: sweep (hang.c:24)"))
+                self.assertEqual(rest == ["  thread 1 of 4, level 2", "the frame"], not name.startswith(("parallel", "task-")))
+
+    def test_a_region_has_its_threads_its_function_and_the_task_that_met_it(self) -> None:
+        self.functions_at(0x1010)
+        self.debugger.functions = [Function(0x1000, 0x1040, "a.c", 10)]
+        self.debugger.lines = [(0x1000, 10, "a.c")]
+        for event, name in ((1, "parallel-begin"), (2, "parallel-end")):
+            self.assertEqual(
+                self.printed(event, name).splitlines()[2:],
+                [
+                    "  threads: 4",
+                    "  function: function_1000 (a.c:10)",
+                    "  met by: the task of function_1000 (a.c:10)",
+                    "  its frames: none",
+                    "the frame",
+                ],
+            )
+
+    def test_a_task_has_its_function_and_its_frames(self) -> None:
+        self.functions_at(0x1010)
+        self.library.answers["ompd_get_task_frame"] = Taskframes.frames
+        for event, name in ((3, "task-begin"), (4, "task-end")):
+            frames = "called the runtime at 0x7ffc00001000, was called at 0x7ffc00001230"
+            self.assertEqual(self.printed(event, name).splitlines()[2:-1], ["  it is: the task of 0x1010", f"  its frames: {frames}"])
+
+    def test_what_the_runtime_does_not_know_is_not_known(self) -> None:
+        for name in ("ompdx_get_parallel_function", "ompd_get_task_function", "ompd_get_task_frame"):
+            self.library.codes[name] = 1
+        task = "met by: a task whose function is not known"
+        expected = ["  threads: 4", "  function: not known", f"  {task}", "  its frames: not known"]
+        self.assertEqual(self.printed(1, "parallel-begin").splitlines()[2:-1], expected)
+        # At nesting level 0 only the initial task is executed.
+        self.library.icvs[3] = 0
+        self.assertIn("  met by: the initial task\n", self.printed(1, "parallel-begin"))
+        self.library.codes["ompd_get_icv_from_scope"] = 1
+        expected[0] = "  threads: not known"
+        self.assertEqual(self.printed(1, "parallel-begin").splitlines()[2:-1], expected)
+        self.library.codes["ompd_get_curr_task_handle"] = 1
+        self.assertEqual(self.printed(1, "parallel-begin").splitlines()[4:-1], ["  met by: not known"])
+        self.assertEqual(self.printed(7, "barrier-begin").splitlines()[2:], ["the frame"])
+
+    def test_all_handles_are_given_back(self) -> None:
+        self.printed(1, "parallel-begin")
+        self.library.codes["ompd_get_task_frame"] = 1
+        self.printed(1, "parallel-begin")
+        for kind, get in (("thread", "ompd_get_thread_handle"), ("task", "ompd_get_curr_task_handle")):
+            self.assertGreater(self.library.asked(get), 0)
+            self.assertEqual(self.library.asked(get), self.library.asked(f"ompd_rel_{kind}_handle"))
+        self.assertEqual(self.library.asked("ompd_get_curr_parallel_handle"), self.library.asked("ompd_rel_parallel_handle"))
+
+    def test_the_place_is_in_the_program_and_not_in_a_library_of_openmp_or_c(self) -> None:
+        runtime, libc, without_line, program = Frame(0x9000, "GOMP_barrier"), Frame(0xA000, "qsort"), Frame(0x1000), Frame(0x1100)
+        for frame in (runtime, libc, program):
+            frame.line = Source("file.c", 5)
+        without_line.line = Source("file.c", 0)
+        self.debugger.libraries = {range(0x9000, 0xA000): "/lib/libgomp.so.1", range(0xA000, 0xB000): "/lib64/libc.so.6"}
+        self.world.threads[0].frames = stack(runtime, libc, without_line, program)
+        self.assertEqual(self.printed(7, "barrier-begin").splitlines()[1], "  at: ?? (file.c:5)")
+        self.assertIs(self.debugger.frame, program)
+        # A library of the user's has a place like the program.
+        self.debugger.libraries[range(0x1100, 0x1200)] = "/home/libcommon.so"
+        self.printed(7, "barrier-begin")
+        self.assertIs(self.debugger.frame, program)
+
+    def test_without_source_there_is_no_place_and_the_frame_stays(self) -> None:
+        deep = stack(*(Frame(0x9000 + n) for n in range(32)), self.program)
+        for frames in ([Frame(0x9000)], deep):
+            self.world.threads[0].frames = frames
+            self.debugger.select_thread(self.world.threads[0])
+            self.assertEqual(self.printed(7, "barrier-begin").splitlines()[1:], ["  thread 1 of 4, level 2"])
+            self.assertIs(self.debugger.frame, frames[0])
+        self.world.threads[0].frames = stack(*deep[1:])
+        self.assertIn("at: sweep (hang.c:24)", self.printed(7, "barrier-begin"))
+
+    def test_a_statically_linked_runtime_has_its_frames_in_the_program(self) -> None:
+        runtime = Frame(0x9000, "GOMP_barrier")
+        runtime.line = Source("bar.c", 5)
+        self.world.threads[0].frames = stack(runtime, self.program)
+        self.assertIn("at: GOMP_barrier (bar.c:5)", self.printed(7, "barrier-begin"))
+
+    def test_what_was_read_while_the_threads_came_there_is_read_anew(self) -> None:
+        self.library.points = [point(BARRIER, 0x9000)]
+        self.world.run("break barrier-begin")
+        [made] = self.debugger.active()
+        made.hit()
+        state = self.world.session.process().state
+        before = state.stop
+        self.world.plugin.stopped([made])
+        self.assertGreater(state.stop, before)
+
+    def test_a_stop_is_named_for_editors(self) -> None:
+        stops = self.world.plugin.stops
+        self.library.points = [point(BARRIER, 0x9000), point(LOCK, 0x9100), point(TASK_BEGIN, 0x9200)]
+        for name in ("barrier-begin", "lock-acquire"):
+            self.world.run(f"break {name}")
+        stops.add(self.world.session.process(), ("task-begin",), lwp=101)
+        barrier, lock, step = self.debugger.active()
+        self.assertIsNone(stops.reason([barrier, lock, step]), "none was hit")
+        for made in (lock, step):
+            self.assertTrue(made.hit())
+        self.assertEqual(stops.reason(iter([barrier, lock])), "The thread comes to a lock")
+        self.assertEqual(stops.reason([step, lock]), "The thread comes to a lock")
+        self.assertIsNone(stops.reason([barrier]))
+        self.assertIsNone(stops.reason([step]), "what a command runs to")
+
+
 class Hits(unittest.TestCase):
     def setUp(self) -> None:
         self.world = World()
