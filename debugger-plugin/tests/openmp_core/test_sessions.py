@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import unittest
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
-from fake import Inferior, Thread, World
+from fake import Inferior, Thread, World, point
+from openmp_core import ompd
+from openmp_core.debugger import Registers
 from openmp_core.errors import NotNow, OmpdError
 from openmp_core.inferior import AARCH64, OPTIONAL, UNUSED, X86_64, InferiorState
 from openmp_core.library import NAME, candidates
@@ -111,6 +115,134 @@ class Reports(unittest.TestCase):
         with self.assertRaisesRegex(NotNow, "until then.\nlibgomp was removed from disk$"):
             self.report()
 
+    def test_what_the_library_said_before_is_not_the_reason_of_a_refusal(self) -> None:
+        self.library.codes[OPEN] = 7
+        for said in ("", "something else", "no OpenMP runtime is loaded"):
+            self.library.callbacks.said = said
+            self.world.plugin.replaced(self.world.inferior)
+            with self.assertRaises(NotNow) as raised:
+                self.report()
+            self.assertEqual(
+                str(raised.exception),
+                "No OpenMP runtime (libgomp, libomp, libiomp5) was found in this process. "
+                "If it is yet to be loaded, let the process run until then.",
+            )
+
+    def test_that_no_runtime_is_loaded_is_said_once(self) -> None:
+        def refuse(*_: object) -> None:
+            self.library.callbacks.said = "no OpenMP runtime is loaded in process 100"
+            raise OmpdError(OPEN, 7)
+
+        self.library.answers[OPEN] = refuse
+        with self.assertRaisesRegex(NotNow, "let the process run until then.$"):
+            self.report()
+
+    def test_a_refusal_does_not_hold_for_another_program(self) -> None:
+        self.library.codes[OPEN] = 7
+        process = self.world.session.process()
+        self.assertFalse(process.is_openmp())
+        self.world.plugin.replaced(self.world.inferior)
+        del self.library.codes[OPEN]
+        self.assertTrue(process.is_openmp())
+
+    def test_a_process_that_was_replaced_at_the_same_stop_is_read_anew(self) -> None:
+        process = self.world.session.process()
+        self.world.inferior.symbols = {"omp_version": 1}
+        process.state.symbol("omp_version")
+        for change in (self.world.plugin.replaced, self.world.plugin.files_unloaded, self.world.plugin.files_loaded):
+            self.report()
+            asked, before = self.library.asked(REPORT), process.state.stop
+            symbols = self.world.inferior.questions.count("symbol omp_version")
+            change(self.world.inferior)
+            self.assertGreater(process.state.stop, before, "the library reads it anew as well")
+            self.report()
+            self.assertEqual(self.library.asked(REPORT), asked + 1)
+            process.state.symbol("omp_version")
+            self.assertEqual(self.world.inferior.questions.count("symbol omp_version"), symbols + 1)
+
+    def test_files_of_an_unknown_inferior_are_no_matter(self) -> None:
+        other = Inferior(2, 200)
+        for change in (self.world.plugin.replaced, self.world.plugin.files_unloaded, self.world.plugin.removed):
+            change(other)
+        self.assertEqual(self.library.calls, [])
+
+    def test_the_library_is_told_where_the_files_of_the_process_are(self) -> None:
+        roots: list[Any] = []
+        self.library.answers["ompdx_set_lib_root"] = lambda root: roots.append(root.value)
+        with mock.patch.object(Inferior, "lib_root", return_value="/sysroot/\udce9"):
+            self.report()
+        self.assertEqual(roots, [b"/sysroot/\xe9"])
+
+    def test_the_library_is_asked_about_the_number_of_the_inferior(self) -> None:
+        numbers: list[Any] = []
+
+        def open_process(context: Any, out: Any) -> None:
+            numbers.append(context.value)
+            out._obj.value = 1
+
+        self.library.answers[OPEN] = open_process
+        self.world.debugger.inferiors[0] = Inferior(3, 300)
+        self.report()
+        self.assertEqual(numbers, [3])
+
+    def test_a_handle_that_is_not_valid_any_more_is_no_failure(self) -> None:
+        self.report()
+        self.library.codes[CLOSE] = 2
+        self.world.plugin.replaced(self.world.inferior)
+        self.report()
+        self.assertEqual(self.library.asked(OPEN), 2)
+
+    def test_a_control_variable_that_the_library_does_not_have_is_not_supported(self) -> None:
+        process = self.world.session.process()
+        self.assertEqual(process.icv("team-size-var")[0], 2)
+        with self.assertRaisesRegex(OmpdError, "^levels: not supported$"):
+            process.icv("levels")
+        self.assertEqual(self.library.asked("ompd_enumerate_icvs"), 3)
+        # Their names are the library's memory, as the places are.
+        process.stop_points()
+        self.assertEqual(self.library.callbacks._memory, {})
+
+    def test_places_of_a_newer_library_and_without_texts_are_read(self) -> None:
+        self.library.points = [point(99, 0x9000), ompd.StopPoint(point=1, event=1, address=ompd.Address(0, 0x9010))]
+        newer, bare = self.world.session.process().stop_points()
+        self.assertEqual((newer.event, newer.runtime, newer.place, newer.condition), ("unknown", "libfake", "", None))
+        self.assertEqual((bare.event, bare.own, bare.runtime, bare.place, bare.condition), ("parallel-begin", False, "", "", None))
+        self.library.points = []
+        self.assertEqual(self.world.session.process().stop_points(), [])
+        self.library.points = [ompd.StopPoint(runtime=b"\xff", place=b"\xff", condition=b"\xff")]
+        [damaged] = self.world.session.process().stop_points()
+        self.assertEqual((damaged.runtime, damaged.place, damaged.condition), ("\ufffd",) * 3)
+
+    def test_an_event_of_a_newer_library_is_unknown_and_one_that_does_not_count_is_none(self) -> None:
+        process = self.world.session.process()
+        self.library.event = 99
+        self.assertEqual((process.event_at(101), process.counts(101)), ("unknown", True))
+        self.library.counts = 0
+        self.assertEqual((process.event_at(101), process.counts(101)), (None, False))
+        self.library.codes["ompdx_get_stop"] = 1
+        self.assertEqual((process.event_at(101), process.counts(101)), (None, None))
+        self.library.codes["ompdx_get_stop"] = 4
+        with self.assertRaises(OmpdError):
+            process.event_at(101)
+        self.assertEqual(self.library.asked("ompd_get_thread_handle"), self.library.asked("ompd_rel_thread_handle"))
+
+    def test_a_thread_is_asked_about_by_its_kernel_id(self) -> None:
+        asked: list[tuple[int, int, int]] = []
+
+        def handle(_space: Any, kind: Any, size: Any, number: Any, out: Any) -> None:
+            asked.append((kind.value, size.value, number._obj.value))
+            out._obj.value = 1
+
+        self.library.answers["ompd_get_thread_handle"] = handle
+        self.world.session.process().event_at(104)
+        self.assertEqual(asked, [(ompd.LWP, 8, 104)])
+
+    def test_only_a_thread_with_team_and_number_is_a_member(self) -> None:
+        threads = self.world.library.report["runtimes"][0]["threads"]
+        threads[0]["team"] = threads[1]["thread_num"] = {"unknown": "no memory"}
+        process = self.world.session.process()
+        self.assertEqual([process.members(lwp) for lwp in (101, 102, 103)], [[], [], [(0, 0, 2)]])
+
 
 class States(unittest.TestCase):
     def setUp(self) -> None:
@@ -163,6 +295,24 @@ class States(unittest.TestCase):
         self.assertEqual(there[1:], [0, 0], "without a stack pointer the rest is of no use")
         self.assertEqual(found[third + 8 :], bytes(2 * third - 8))
         self.assertIsNone(self.state.partial_registers(b"", 100))
+
+    def test_words_have_the_byte_order_of_the_process(self) -> None:
+        for swapped in (False, True):
+            state = InferiorState(self.inferior)
+            with mock.patch.object(Inferior, "is_big_endian", return_value=swapped):
+                [found] = state.registers([12])
+            assert found is not None
+            self.assertEqual(int.from_bytes(found[8:16], "big" if swapped else "little"), 1201)
+
+    def test_registers_of_an_aarch64_process_may_lack_two(self) -> None:
+        values = [None if name in ("cpsr", "tpidr") else n for n, name in enumerate(AARCH64)]
+        answers = [Registers("aarch64", values), Registers("aarch64", [*values[:31], None, *values[32:]])]
+        with mock.patch.object(Inferior, "registers", return_value=answers):
+            found = self.state.packed([11, 12])
+        assert found[0] is not None
+        self.assertEqual(found[0].words, b"".join((n if n < 33 else 0).to_bytes(8, "little") for n in range(35)))
+        self.assertEqual((found[0].there, found[0].is_whole), ((1 << 33) - 1, True))
+        self.assertIsNone(found[1], "the stack pointer is missing")
 
     def test_the_sets_of_registers_are_those_of_the_library(self) -> None:
         self.assertEqual((len(X86_64), len(AARCH64)), (27, 35))
@@ -244,7 +394,11 @@ class Libraries(unittest.TestCase):
         choice.path = "/a/libompd.so"
         self.assertEqual(choice.refusal("gdb"), "")
         self.assertEqual(choice.shown(""), "libompd.so is taken from beside the plugin.")
+        choice.path = ""
+        self.assertEqual(choice.shown("/b"), "libompd.so is taken from /b.")
+        choice.path = "/a/libompd.so"
         choice.loaded = "/a/libompd.so"
+        self.assertEqual(choice.shown("/b"), "libompd.so is taken from /a/libompd.so.")
         self.assertEqual(choice.refusal("gdb"), "")
         choice.path = "/b/libompd.so"
         self.assertEqual(choice.refusal("gdb"), "/a/libompd.so is loaded already, and stays so: another one is for a new gdb.")
