@@ -30,6 +30,12 @@ class FailuresKept(unittest.TestCase):
         found = [f"failure {number}" in self.failures.text() for number in range(KEPT + 1)]
         self.assertEqual(found, [False] + [True] * KEPT)
         self.assertEqual(self.failures.text().count("failure 1"), 1)
+        self.assertEqual(KEPT, 3, "more would fill the terminal")
+
+    def test_failures_are_kept_with_their_tracebacks_and_apart(self) -> None:
+        for text in ("first", "second"):
+            self.failures.note(ValueError(text))
+        self.assertEqual(self.failures.text(), "ValueError: first\n\nValueError: second\n")
 
     def test_a_call_of_the_debugger_ends_without_an_error(self) -> None:
         written: list[str] = []

@@ -41,13 +41,20 @@ class Selection(unittest.TestCase):
 
     def test_of_several_runtimes_with_teams_one_must_be_named(self) -> None:
         self.world.library.report["runtimes"] = [runtime([101, 102]), runtime([103]), runtime()]
-        with self.assertRaisesRegex(NotNow, "Several runtimes have teams: 0:0 or 1:0 is wanted"):
-            find_thread(self.process, "0.0")
+        expected = r"^Several runtimes have teams: 0:3 or 1:3 is wanted \(`openmp status` lists them, from 0 on\).$"
+        with self.assertRaisesRegex(NotNow, expected):
+            find_thread(self.process, "3.0")
         self.assertIs(find_thread(self.process, "1:0.0"), self.world.threads[2])
 
     def test_a_runtime_without_teams_needs_no_name(self) -> None:
         self.world.library.report["runtimes"] = [runtime(), runtime([103])]
         self.assertIs(find_thread(self.process, "0.0"), self.world.threads[2])
+
+    def test_before_there_are_teams_no_team_is_found(self) -> None:
+        self.world.library.report["runtimes"] = [runtime(), runtime()]
+        for text in ("0.0", "1:0.0", "2:0.0"):
+            with self.subTest(text), self.assertRaisesRegex(NotNow, "^There is no team 0 now"):
+                find_thread(self.process, text)
 
     def test_numbers_are_written_as_ranges(self) -> None:
         self.assertEqual(ranges([5, 0, 1, 2]), "0-2,5")
@@ -59,6 +66,8 @@ class Selection(unittest.TestCase):
         found = members_of(self.process, "0")
         self.assertEqual(found, [self.world.threads[0], self.world.threads[3]])
         self.assertEqual(self.world.debugger.output(), "Not found among the threads of the process: 1-2 of team 0.\n")
+        members_of(self.process, "0:0.1")
+        self.assertEqual(self.world.debugger.output(), "Not found among the threads of the process: 1 of team 0.\n")
         with self.assertRaisesRegex(CommandError, "Thread 2 of team 0 was not found"):
             find_thread(self.process, "0.2")
 

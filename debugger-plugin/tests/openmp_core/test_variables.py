@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import unittest
+from typing import Any
+from unittest import mock
 
 from fake import Debugger, Frame, Inferior, Thread, World, refusing, runtime, stack
 from openmp_core import functions
@@ -52,6 +54,16 @@ class Variables(unittest.TestCase):
         lines = self.world.run("print -each state").splitlines()
         self.assertEqual([lines[0], lines[-1]], ["0.0      Thread 1      17", "0.3      Thread 4      unknown: state is optimized out"])
 
+    def test_a_long_list_of_members_moves_the_value_and_no_other(self) -> None:
+        numbers = range(0, 40, 2)
+        members: list[int | None] = [101 + n % 4 for n in range(41)]
+        self.world.library.report["runtimes"] = [runtime(members)]
+        team = "0." + ",".join(str(n) for n in numbers)
+        with mock.patch("openmp_core.variables.evaluate", side_effect=[("1", "", "")] * 19 + [("2", "", "")]):
+            long, short = self.world.run(f"print -team {team} x").splitlines()
+        self.assertEqual(long, f"{team.rpartition(',')[0]}  1")
+        self.assertEqual(short, f"{'0.38':24}  2")
+
     def test_the_line_names_the_team_that_was_asked_about(self) -> None:
         """A member of an outer team may be in a team of its own."""
         self.world.library.report["runtimes"] = [runtime([101, 102], [102, 103])]
@@ -99,6 +111,78 @@ class Variables(unittest.TestCase):
         main.caller = Frame(MAIN, "main", inline=True)
         self.assertEqual(self.world.run("print total"), "7    (in Thread 1, main)\n")
 
+    def test_a_reason_is_that_of_the_innermost_frame(self) -> None:
+        own = self.world.threads[1].frames[1].variables
+        own["lost"] = None
+        own_outer = Frame(MAIN, "outer", lost=DebuggerError("outer"))
+        self.world.threads[1].frames[1].caller = own_outer
+        self.world.library.report["stacks"][1]["frames"] = [{"lwp": 102, "address": hex(at)} for at in (BODY, MAIN)]
+        own_outer.variables["lost"] = None
+        own_outer.variables["late"] = None
+        with self.assertRaisesRegex(CommandError, "^lost is optimized out$"):
+            self.world.run("print lost")
+        with self.assertRaisesRegex(CommandError, "^late is optimized out$"):
+            self.world.run("print late")
+        with self.assertRaisesRegex(CommandError, '^No symbol "nowhere" in current context.$'):
+            self.world.run("print nowhere")
+
+    def test_without_a_frame_of_the_program_a_value_is_looked_for_in_the_opener_alone(self) -> None:
+        self.world.library.report["stacks"][2]["frames"] = [{"lwp": 101, "address": hex(MAIN)}, {"lwp": None}, {"lwp": 101}]
+        self.world.library.report["stacks"].pop()
+        text = self.world.run("print -each -team 0.2-3 total")
+        self.assertEqual(
+            text, "0.2      Thread 3      7    (in Thread 1, main)\n0.3      Thread 4      unknown: no frame of the program is known\n"
+        )
+        # The frame of the runtime has the name, but the user has not chosen it.
+        self.assertEqual(self.world.run("print -team 0.3 i"), "0.3  unknown: no frame of the program is known\n")
+
+    def test_of_a_frame_without_a_name_only_the_thread_is_told(self) -> None:
+        self.world.threads[0].frames[2]._name = None
+        self.assertEqual(self.world.run("print total"), "7    (in Thread 1, ??)\n")
+
+    def test_a_frame_of_the_opener_that_is_not_on_its_stack_any_more_has_no_value(self) -> None:
+        self.world.threads[0].frames[1].caller = None
+        with self.assertRaisesRegex(CommandError, '^No symbol "total"'):
+            self.world.run("print total")
+
+    def test_json_has_where_a_value_is_from_or_why_it_is_unknown(self) -> None:
+        self.world.library.report["runtimes"] = [runtime([101, 102, None])]
+        self.world.threads[1].frames[1].variables["total"] = None
+        del self.world.threads[0].frames[2].variables["total"]
+        self.world.threads[0].frames[1].variables["total"] = "5"
+        common = {"team": 0, "where": None}
+        self.assertEqual(
+            json.loads(self.world.run("print -all -json total")),
+            [
+                {**common, "thread": "1", "lwp": 101, "thread_num": 0, "value": "5", "unknown": None},
+                {**common, "thread": "2", "lwp": 102, "thread_num": 1, "value": None, "unknown": "total is optimized out"},
+                {
+                    **common,
+                    "thread": None,
+                    "lwp": None,
+                    "thread_num": 2,
+                    "value": None,
+                    "unknown": "the thread was not found in the process",
+                },
+            ],
+        )
+        self.world.threads[0].frames[2].variables["total"] = "7"
+        del self.world.threads[1].frames[1].variables["total"]
+        [row] = json.loads(self.world.run("print -json total"))
+        self.assertEqual((row["value"], row["where"], row["unknown"]), ("7", "in Thread 1, main", None))
+
+    def test_each_member_that_is_not_found_has_a_line(self) -> None:
+        self.world.library.report["runtimes"] = [runtime([101, None])]
+        self.world.threads[0].frames[1].variables["i"] = "3"
+        lines = self.world.run("print -each -team 0 i").splitlines()
+        self.assertEqual(lines, ["0.0      Thread 1      3", "0.1      Thread -      unknown: the thread was not found in the process"])
+
+    def test_a_thread_in_no_team_has_the_value_of_its_own(self) -> None:
+        self.world.library.report["runtimes"] = []
+        self.assertEqual(self.world.run("print i"), "wrong\n")
+        [row] = json.loads(self.world.run("print -json i"))
+        self.assertEqual((row["team"], row["thread_num"], row["value"]), (None, None, "wrong"))
+
     def test_the_selection_stays(self) -> None:
         debugger = self.world.debugger
         before = debugger.thread, debugger.frame
@@ -107,7 +191,7 @@ class Variables(unittest.TestCase):
 
     def test_a_thread_in_no_team_has_no_members(self) -> None:
         self.world.library.report["runtimes"] = []
-        with self.assertRaisesRegex(CommandError, "The selected thread is in no team"):
+        with self.assertRaisesRegex(CommandError, r"^The selected thread is in no team \(`openmp threads` lists those that are\).$"):
             self.world.run("print -all i")
 
     def test_a_thread_without_frames_is_the_debuggers_to_explain(self) -> None:
@@ -127,6 +211,26 @@ class Functions(unittest.TestCase):
     def test_they_ask_about_the_selected_thread(self) -> None:
         self.assertEqual([self.answer(f"_omp_{name}") for name in ("thread_num", "num_threads", "level")], [3, 4, 1])
         self.assertEqual(self.world.library.asked("ompdx_report_json"), 0)
+
+    def test_each_asks_about_the_region_or_the_task(self) -> None:
+        def find(_handle: object, out: Any) -> None:
+            out._obj.address = 0x7000
+
+        self.world.library.answers["ompdx_get_descriptor"] = find
+        cases = {
+            "thread_num": ("task", 3),
+            "num_threads": ("parallel", 4),
+            "level": ("task", 1),
+            "task_id": ("task", 0x7000),
+            "team": ("parallel", 0x7000),
+        }
+        for name, (kind, expected) in cases.items():
+            with self.subTest(name):
+                self.world.library.calls.clear()
+                self.assertEqual(self.answer(f"_omp_{name}"), expected)
+                handles = [call for call in self.world.library.calls if call.startswith("ompd_get_curr_")]
+                self.assertEqual(handles, [f"ompd_get_curr_{kind}_handle"])
+                self.assertEqual(self.world.library.asked(f"ompd_rel_{kind}_handle"), 1)
 
     def test_what_is_not_known_is_minus_one(self) -> None:
         self.world.library.codes["ompd_get_curr_task_handle"] = 1
@@ -172,6 +276,53 @@ class Names(unittest.TestCase):
         self.world.inferior.stops += 1
         self.world.plugin.prompt()
         self.assertEqual(self.shown(), [f"omp 0.{n} (4)" for n in range(3)] + [None])
+
+    def test_names_are_off_until_they_are_wanted(self) -> None:
+        self.world.plugin.prompt()
+        self.assertEqual((self.shown(), self.world.library.calls), ([None] * 4, []))
+
+    def test_names_that_are_wanted_again_are_given_at_the_same_stop(self) -> None:
+        self.world.session.process().report()
+        self.names.enable(True)
+        self.world.threads[0].name = None
+        self.world.plugin.prompt()
+        self.assertIsNone(self.shown()[0])
+        self.names.enable(True)
+        self.assertEqual(self.shown(), [f"omp 0.{n} (4)" for n in range(4)])
+
+    def test_a_name_is_taken_away_once(self) -> None:
+        self.names.enable(True)
+        self.names.enable(False)
+        self.world.threads[0].name = "mine"
+        self.world.plugin.prompt()
+        self.assertEqual(self.shown()[0], "mine")
+
+    def test_of_several_runtimes_with_teams_the_name_begins_with_the_number_of_one(self) -> None:
+        self.world.library.report["runtimes"] = [runtime([101]), runtime(), runtime([102, 999])]
+        self.names.enable(True)
+        self.assertEqual(self.shown(), ["omp 0:0.0 (1)", "omp 2:0.0 (2)", None, None])
+
+    def test_a_thread_without_a_place_has_no_name_and_an_unknown_size_is_a_question_mark(self) -> None:
+        found = runtime([101, 102, 103, 104])
+        unknown = {"unknown": "no memory"}
+        found["threads"][0]["team"] = found["threads"][1]["thread_num"] = found["teams"][0]["size"] = unknown
+        del found["threads"][2]["lwp"]
+        self.world.library.report["runtimes"] = [found]
+        self.names.enable(True)
+        self.assertEqual(self.shown(), [None, None, None, "omp 0.3 (?)"])
+
+    def test_a_name_is_known_whatever_the_setting_and_read_once_a_stop(self) -> None:
+        self.assertEqual([self.names.name_of(lwp) for lwp in (101, 103, 999)], ["omp 0.0 (4)", "omp 0.2 (4)", None])
+        with mock.patch("openmp_core.names.names_of") as read:
+            self.assertEqual(self.names.name_of(102), "omp 0.1 (4)")
+        read.assert_not_called()
+        self.world.library.report["runtimes"] = [runtime([102])]
+        self.world.inferior.stops += 1
+        self.assertEqual([self.names.name_of(lwp) for lwp in (101, 102)], [None, "omp 0.0 (1)"])
+        self.assertEqual(self.shown(), [None] * 4)
+        self.world.library.codes["ompd_process_initialize"] = 7
+        self.world.plugin.replaced(self.world.inferior)
+        self.assertIsNone(self.names.name_of(102))
 
     def test_the_users_names_stay(self) -> None:
         self.world.threads[1].name = "mine"
