@@ -208,13 +208,16 @@ class Breakpoint:
         return self._valid
 
     def set_enabled(self, enabled: bool) -> None:
+        assert self._valid
         self.enabled = enabled
 
     def then(self, report: Callable[[], str | None] | None, continues: bool) -> bool:
+        assert self._valid
         self.report, self.continues = report, continues
         return Breakpoint.is_native
 
     def delete(self) -> None:
+        assert self._valid
         self._valid = False
 
     def hit(self) -> bool:
@@ -261,6 +264,8 @@ class Debugger(core.Debugger):
         self.refused: dict[str, DebuggerError] = {}
         #: What happens when it is let run for some time.
         self.running_for: Callable[[], core.Stopped] = lambda: core.Stopped.TIME
+        #: For how long that was, each time.
+        self.seconds: list[float] = []
 
     def output(self) -> str:
         """What was printed since this was asked last."""
@@ -368,6 +373,7 @@ class Debugger(core.Debugger):
         yield
 
     def run_for(self, inferior: core.Inferior, seconds: float) -> core.Stopped:
+        self.seconds.append(seconds)
         return self.running_for()
 
     def active(self) -> list[Breakpoint]:

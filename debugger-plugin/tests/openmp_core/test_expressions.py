@@ -52,7 +52,7 @@ class Expressions(unittest.TestCase):
         self.assertEqual(value(" grid -> rows[ x - 4 ] . size"), "grid->rows[3].size")
 
     def test_numbers_follow_the_rules_of_c(self) -> None:
-        cases: dict[str, Number] = {
+        cases: dict[str, Number | str] = {
             "x + 1": 8,
             "1 + 2 * 3": 7,
             "(1 + 2) * 3": 9,
@@ -71,6 +71,36 @@ class Expressions(unittest.TestCase):
             "$_omp_level() == 2": 1,
             "*next - 1": 8,
             "3 - 2 - 1": 0,
+            "7 / -2": -3,
+            "-7 / -2": 3,
+            "0 / -2": 0,
+            "7 % -4": 3,
+            "7.0 / 2": 3.5,
+            "7 / 2.0": 3.5,
+            "6 ^ 3": 5,
+            "6 ^ 3 & 1": 7,
+            "1 | 2 ^ 3": 1,
+            "x != 7": 0,
+            "x != 8": 1,
+            "x <= 7": 1,
+            "x <= 6": 0,
+            "x >= 7": 1,
+            "x >= 8": 0,
+            "x < 7": 0,
+            "1 < 2 == 1": 1,
+            "+x": 7,
+            "- - 2": 2,
+            "2 || 0": 1,
+            "0 || 0": 0,
+            "2 && 3": 1,
+            "2 && 0": 0,
+            "1 || 0 && 0": 1,
+            "1 << 63": 1 << 63,
+            "8 >> 0": 8,
+            "8 >> 63": 0,
+            "0XfF": 255,
+            "1.5e1": 15.0,
+            "grid->rows[1 + 2].size": "grid->rows[3].size",
         }
         for text, expected in cases.items():
             found = value(text)
@@ -105,13 +135,51 @@ class Expressions(unittest.TestCase):
                 value(text)
 
     def test_what_is_not_understood_is_refused(self) -> None:
-        for text in ("", "x +", "(x", "(int)x", "f()", "x = 3", "x++", "grid->", "a[half]", '"text"', "*3", "$x", "x ? 1 : 2"):
-            with self.assertRaises(DebuggerError, msg=text):
+        for text in (
+            "",
+            "x +",
+            "1 2",
+            "x 1",
+            "a[1",
+            "a[x.",
+            "&3",
+            "grid->3",
+            "1 ! 2",
+            "$_omp_level",
+            "$_omp_level(",
+            "(x",
+            "(int)x",
+            "f()",
+            "x = 3",
+            "x++",
+            "grid->",
+            "a[half]",
+            '"text"',
+            "*3",
+            "$x",
+            "x ? 1 : 2",
+        ):
+            expected = f"{text}: variables with their members and elements, numbers and operators are understood, not casts"
+            with self.subTest(text), self.assertRaises(DebuggerError) as raised:
                 value(text)
+            self.assertEqual(str(raised.exception), expected)
+            with self.subTest(text), self.assertRaises(DebuggerError):
+                Expression(text, Variables()).is_true()
 
     def test_what_has_no_value_is_said(self) -> None:
-        for text in ("1 / 0", "x % 0", "1 << 64", "1 << -1", "half | 1", "~half", "text + 1", "nowhere + 1"):
-            with self.assertRaises(DebuggerError, msg=text):
+        cases = {
+            "1 / 0": "1 / 0: .*by zero",
+            "x % 0": "x % 0: .*by zero",
+            "1 << 64": "1 << 64: a shift by 64",
+            "1 >> 64": "1 >> 64: a shift by 64",
+            "1 << -1": "1 << -1: a shift by -1",
+            "half | 1": r"half \| 1: unsupported operand type.*",
+            "~half": "~half: bad operand type.*",
+            "text + 1": "text is no number",
+            "nowhere + 1": "nowhere",
+        }
+        for text, expected in cases.items():
+            with self.subTest(text), self.assertRaisesRegex(DebuggerError, f"^{expected}$"):
                 value(text)
 
     def test_a_remainder_of_a_fraction_is_refused(self) -> None:

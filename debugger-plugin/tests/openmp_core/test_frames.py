@@ -150,6 +150,74 @@ class Backtraces(unittest.TestCase):
             assert rows is not None and isinstance(rows[0], Folded)
             self.assertEqual(rows[0].note, note)
 
+    def test_stacks_of_other_threads_and_runtimes_are_no_matter(self) -> None:
+        report = self.world.library.report
+        expected = self.rows()
+        other = {"lwp": 103, "frames": [record(103, 0x1700, "other")], "end": {"complete": False}}
+        report["stacks"] = [other, self.stack]
+        report["runtimes"].insert(0, {"threads": [{"lwp": 102, "role": {}, "wait": None}], "teams": []})
+        self.world.inferior.stops += 1
+        self.assertEqual(self.rows(), expected)
+
+    def test_a_thread_that_waits_for_nothing_has_no_note(self) -> None:
+        self.world.library.report["runtimes"][0]["threads"][1] = {"lwp": 102}
+        rows = self.rows()
+        assert rows is not None
+        self.assertEqual(rows[0], Folded(self.frames[:1], None, "omp_set_lock"))
+        self.assertEqual(rows[3], Folded(self.frames[3:], None))
+        del self.stack["in_call"]
+        self.stack["frames"] = []
+        self.world.inferior.stops += 1
+        self.assertEqual(self.rows(), [Folded(self.frames, None)])
+
+    def test_only_the_innermost_folded_frames_have_the_wait(self) -> None:
+        self.frames[2:2] = [Frame(CALL)]
+        rows = self.rows()
+        assert rows is not None
+        notes = [row.note for row in rows if isinstance(row, Folded)]
+        self.assertEqual(notes, ["waits: explicit barrier", None, "worker"])
+        calls = [row.called for row in rows if isinstance(row, Folded)]
+        self.assertEqual(calls, ["omp_set_lock", None, None])
+
+    def test_without_a_selected_thread_nothing_is_folded(self) -> None:
+        self.world.debugger.thread = None
+        self.assertIsNone(self.rows())
+
+    def test_an_empty_stack_has_no_link(self) -> None:
+        self.frames = []
+        self.assertEqual(self.rows(), [])
+
+    def test_frames_without_an_address_or_a_thread_are_not_the_programs(self) -> None:
+        self.stack["frames"][2:] = [{"lwp": 102, "address": None}, record(None, BARRIER, "main")]
+        rows = self.rows()
+        assert rows is not None
+        self.assertEqual([type(row) for row in rows], [Folded, Plain, Body, Folded])
+
+    def test_a_link_has_the_construct_or_the_function_of_its_frame(self) -> None:
+        cases = [
+            (record(101, 0x1300, "main", "parallel"), "#pragma omp parallel in main"),
+            (record(101, 0x1300, "", "task"), "#pragma omp task in a function without a name"),
+            (record(101, 0x1300, "main"), "main"),
+            (record(101, 0x1300, ""), "??"),
+        ]
+        for frame, expected in cases:
+            self.stack["frames"][2:] = [frame]
+            self.world.inferior.stops += 1
+            rows = self.rows()
+            assert rows is not None and isinstance(rows[-1], Elsewhere)
+            self.assertEqual(rows[-1].label, f"[continues in Thread 1] {expected}")
+
+    def test_a_link_without_a_place_has_none(self) -> None:
+        link = Elsewhere(self.frames[0], {"lwp": 101}, "")
+        self.assertEqual((link.address, link.file, link.line), (None, None, None))
+
+    def test_functions_of_other_stacks_need_debug_information(self) -> None:
+        """Frames without it are known by their addresses alone."""
+        self.world.library.report["stacks"].append({"lwp": 101, "frames": [record(101, CALL + 4, "main"), record(101, 0x1300, "main")]})
+        rows = self.rows()
+        assert rows is not None
+        self.assertEqual([type(row) for row in rows], [Folded, Plain, Body, Folded, Elsewhere])
+
     def test_titles(self) -> None:
         frames = [Frame(1)]
         self.assertEqual(Folded(frames, "worker").title("clone3"), "clone3 [worker]")
@@ -160,7 +228,7 @@ class Backtraces(unittest.TestCase):
 
     def test_bt_switches_it(self) -> None:
         folding = self.world.plugin.folding
-        self.assertTrue(folding.enabled)
+        self.assertEqual((folding.enabled, folding.continued), (True, False))
         self.world.run("bt off")
         self.assertEqual((folding.enabled, folding.continued), (False, False))
         self.world.run("bt on continued")

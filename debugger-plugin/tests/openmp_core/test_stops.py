@@ -11,7 +11,7 @@ from unittest import mock
 
 from fake import Breakpoint, Debugger, Frame, Inferior, Thread, World, fact, point, refusing, runtime, stack
 from openmp_core.debugger import Function, Source, Stopped
-from openmp_core.errors import CommandError, DebuggerError, OmpdError
+from openmp_core.errors import CommandError, DebuggerError, NotNow, OmpdError
 from openmp_core.stepping import begin_of_body, behind_prologue, body_of
 
 PARALLEL_BEGIN, PARALLEL_END, TASK_BEGIN, BARRIER, LOCK = 1, 2, 3, 7, 8
@@ -90,6 +90,82 @@ class Places(unittest.TestCase):
         self.world.plugin.files_loaded(Inferior(2, 200))
         self.assertEqual(len(self.world.debugger.breakpoints), made)
 
+    def test_a_second_runtime_that_is_loaded_later_has_places_too(self) -> None:
+        self.world.run("break parallel-begin")
+        self.library.points.append(point(PARALLEL_BEGIN, 0x7000))
+        # At a stop the places that are there are enough.
+        self.world.plugin.stopped([])
+        self.assertEqual(self.addresses(), [0x9000, 0x9010])
+        made = len(self.world.debugger.breakpoints)
+        self.assertEqual(made, 2)
+        self.world.plugin.files_loaded(self.world.inferior)
+        self.assertEqual(self.addresses(), [0x7000, 0x9000, 0x9010])
+
+    def test_all_gaps_are_told_each_once(self) -> None:
+        self.library.points = [point(LOCK, 0, place=place) for place in ("nested", "hint", "nested")]
+        # That OMPD's own symbol is missing is no gap: it is only the second choice.
+        self.library.points.append(point(LOCK, 0, own=True, place="own"))
+        expected = "^There is no place to stop at for lock-acquire:\n  libfake: hint\n  libfake: nested$"
+        with self.assertRaisesRegex(CommandError, expected):
+            self.world.run("break lock-acquire")
+        with self.assertRaisesRegex(CommandError, "^There is no place to stop at for single-begin:\n  no runtime tells of it$"):
+            self.world.run("break single-begin")
+
+    def test_places_at_one_address_have_one_breakpoint(self) -> None:
+        self.library.points = [point(LOCK, 0x9000), point(LOCK, 0x9000)]
+        self.assertIn("(1 place; 0 hits)", self.world.run("break lock-acquire"))
+
+    def test_where_the_debugger_refuses_one_breakpoint_there_is_no_stop(self) -> None:
+        made: list[Breakpoint] = []
+
+        def refuse(debugger: Debugger, address: int, reached: Any) -> Breakpoint:
+            if made:
+                raise DebuggerError("Cannot access memory")
+            made.append(Breakpoint(address, reached))
+            return made[0]
+
+        with mock.patch.object(Debugger, "break_at", refuse), self.assertRaisesRegex(DebuggerError, "^Cannot access memory$"):
+            self.world.run("break parallel-begin")
+        self.assertFalse(made[0].is_valid())
+        self.assertIn("There are no stops", self.world.run("break"))
+
+    def test_breakpoints_that_went_with_their_process_are_forgotten(self) -> None:
+        self.world.run("break parallel-begin")
+        for made in self.world.debugger.active():
+            made.delete()
+        for text in ("disable 1", "enable 1", "commands 1 bt"):
+            self.world.run(text)
+        self.assertEqual(self.world.plugin.stops.all[0].addresses(), [])
+        self.world.plugin.files_loaded(self.world.inferior)
+        self.assertEqual(self.addresses(), [0x9000, 0x9010])
+        self.assertIn("(2 places; 0 hits)", self.world.run("break"))
+
+    def test_a_program_without_a_path_has_no_others_of_its_kind(self) -> None:
+        self.world.inferior.path = None
+        self.world.run("break parallel-begin")
+        child = Inferior(2, 200)
+        child.path = None
+        child.all_threads = [Thread(1, 201)]
+        self.world.debugger.inferiors.append(child)
+        self.world.debugger.selected_number = 1
+        self.world.plugin.files_loaded(child)
+        self.assertEqual(self.addresses(), [0x9000, 0x9010])
+        self.world.debugger.selected_number = 0
+        self.world.plugin.files_loaded(self.world.inferior)
+        self.assertEqual(self.addresses(), [0x9000, 0x9010])
+
+    def test_without_stops_or_without_a_process_the_library_is_not_asked(self) -> None:
+        self.world.plugin.files_loaded(self.world.inferior)
+        self.world.plugin.stopped([])
+        self.assertEqual(self.library.calls, [])
+        self.library.codes["ompd_process_initialize"] = 7
+        self.world.run("break parallel-begin")
+        before = len(self.library.calls)
+        self.world.inferior.end()
+        with mock.patch.object(type(self.world.session), "process", side_effect=AssertionError("it was asked about")):
+            self.world.plugin.stopped([])
+        self.assertEqual(len(self.library.calls), before)
+
     def test_delete_takes_all_or_some_away(self) -> None:
         for _ in range(3):
             self.world.run("break parallel-begin")
@@ -102,6 +178,11 @@ class Places(unittest.TestCase):
         self.world.run("break parallel-begin")
         with self.assertRaisesRegex(CommandError, "^Stop 1 is named more than once: nothing was changed.$"):
             self.world.run("delete 1 1")
+        for _ in range(2):
+            self.world.run("break parallel-begin")
+        with self.assertRaisesRegex(CommandError, "^Stop 1, 3 is named more than once"):
+            self.world.run("delete 3 1-3 1")
+        self.world.run("delete 2 3")
         self.assertEqual(self.addresses(), [0x9000, 0x9010])
 
 
@@ -176,6 +257,85 @@ class Changes(unittest.TestCase):
         for text in ("condition", "condition 2", "condition a == b"):
             with self.subTest(text), self.assertRaises(CommandError):
                 self.world.run(text)
+
+    def test_a_condition_is_of_one_stop(self) -> None:
+        self.world.run("break parallel-begin")
+        self.world.run("break task-begin")
+        usage = "Usage: openmp condition NUMBER [CONDITION]"
+        for text, why in (("condition", f"The number of a stop is wanted. {usage}"), ("condition 1-2 x", f"One stop is wanted. {usage}")):
+            with self.subTest(text), self.assertRaises(CommandError) as raised:
+                self.world.run(text)
+            self.assertEqual(str(raised.exception), why)
+
+    def test_commands_last_are_for_the_stop_that_was_made_last(self) -> None:
+        self.world.run("break parallel-begin")
+        self.world.run("break task-begin")
+        self.assertEqual(self.world.run("commands last bt"), "Stop 2  task-begin  (1 place; 0 hits)\n     bt\n")
+
+    def test_each_way_to_say_continue_is_continue(self) -> None:
+        for command in ("c", "cont", "continue", " process  continue "):
+            self.world.run("break parallel-begin")
+            self.assertTrue(self.world.run(f"commands last {command}").endswith("\n     continue\n"), command)
+        with self.assertRaisesRegex(CommandError, "^Behind continue, stop 4 executes nothing: `openmp commands 4` removes its commands.$"):
+            self.world.run("commands 4 bt")
+        # What only begins so is another command.
+        self.world.run("break parallel-begin")
+        self.assertTrue(self.world.run("commands last continue 3").endswith("\n     continue 3\n"))
+
+    def test_where_the_process_continues_the_frame_is_not_shown(self) -> None:
+        frame = Frame(0x1100, "sweep")
+        frame.line = Source("hang.c", 24)
+        self.world.threads[0].frames = [frame]
+        self.world.library.icvs = {1: 1, 2: 4, 3: 2}
+        self.world.run("break parallel-begin")
+        [made] = self.world.debugger.active()
+        for expected in (True, False):
+            if not expected:
+                self.world.run("commands 1 continue")
+            made.hit()
+            self.world.debugger.output()
+            self.assertEqual(self.world.plugin.stopped([made]), expected)
+            self.assertEqual("the frame" in self.world.debugger.output(), expected)
+
+    def test_a_command_is_executed_as_if_it_was_not_typed(self) -> None:
+        self.world.run("break parallel-begin")
+        self.world.run("commands 1 bt")
+        [made] = self.world.debugger.active()
+        made.hit()
+        with mock.patch.object(Debugger, "execute") as executed:
+            self.world.plugin.stopped([made])
+        executed.assert_called_once_with("bt", False)
+
+    def test_the_process_stays_where_a_command_of_the_plugin_has_run_to(self) -> None:
+        """Although a stop of the user at the same place continues."""
+        self.world.run("break parallel-begin")
+        self.world.run("commands 1 continue")
+        self.world.plugin.stops.add(self.world.session.process(), ("parallel-begin",), lwp=101)
+        both = self.world.debugger.active()
+        for made in both:
+            self.assertTrue(made.hit())
+        self.assertTrue(self.world.plugin.stopped(both))
+        self.assertIn("A parallel region begins", self.world.debugger.output())
+        self.world.plugin.stopped_too(both[1])
+        self.assertEqual(self.world.debugger.output(), "", "it is for the command to show")
+
+    def test_a_stop_that_continues_and_one_that_does_not_keep_the_process(self) -> None:
+        self.world.run("break parallel-begin")
+        self.world.run("break parallel-begin")
+        self.world.run("commands 1 continue")
+        both = self.world.debugger.active()
+        for made in both:
+            made.hit()
+        self.assertTrue(self.world.plugin.stopped(both))
+
+    def test_a_stop_made_after_a_temporary_one_was_hit_takes_its_breakpoint_away(self) -> None:
+        self.world.run("break -temporary task-begin")
+        [made] = self.world.debugger.active()
+        made.hit()
+        self.world.plugin.stopped([made])
+        self.assertTrue(made.is_valid())
+        self.world.run("break parallel-begin")
+        self.assertFalse(made.is_valid())
 
     def test_commands_are_executed_at_each_hit_until_one_fails(self) -> None:
         self.world.run("break parallel-begin")
@@ -273,6 +433,8 @@ class Changes(unittest.TestCase):
                 "openmp break -temporary -disabled task-begin",
             ],
         )
+        self.world.run("delete 2")
+        self.assertEqual(self.world.run(f"save '{self.file}.2'"), f"1 stop saved in {self.file}.2.\n")
         self.world.run("delete")
         text = self.world.run(f"load '{self.file}'")
         self.assertEqual(
@@ -296,10 +458,36 @@ class Changes(unittest.TestCase):
         self.assertIn("There are no stops", self.world.run("break"))
 
     def test_a_stop_without_a_place_is_reported_and_the_others_are_loaded(self) -> None:
-        self.file.write_text("openmp break barrier-begin\nopenmp break task-begin\n")
-        with self.assertRaisesRegex(CommandError, "stops of mine:1: There is no place to stop at for barrier-begin"):
+        self.file.write_text("openmp break barrier-begin\nopenmp break task-begin\nopenmp break lock-acquire\n")
+        with self.assertRaises(CommandError) as raised:
             self.world.run(f"load '{self.file}'")
+        lines = [line for line in str(raised.exception).splitlines() if "no place" in line]
+        self.assertEqual(
+            lines, [f"{self.file}:{n}: There is no place to stop at for {name}:" for n, name in ((1, "barrier-begin"), (3, "lock-acquire"))]
+        )
         self.assertIn("2  task-begin", self.world.run("break"))
+
+    def test_a_line_of_a_file_is_a_stop_or_a_command_of_the_stop_above(self) -> None:
+        wanted = "`openmp break EVENT` is wanted. Nothing was loaded."
+        cases = {
+            "openmp commands last bt\n": f"1: {wanted}",
+            "openmp break task-begin\nopenmp commands last\n": f"2: {wanted}",
+            "shell true\n": f"1: {wanted}",
+            "shell openmp break task-begin\n": f"1: {wanted}",
+            "openmp break task-begin\nopenmp commands last c\nopenmp commands last bt\n": (
+                "3: Behind continue, nothing is executed. Nothing was loaded."
+            ),
+        }
+        for text, expected in cases.items():
+            self.file.write_text(text)
+            with self.subTest(text), self.assertRaises(CommandError) as raised:
+                self.world.run(f"load '{self.file}'")
+            self.assertEqual(str(raised.exception), f"{self.file}:{expected}")
+        self.file.write_text("openmp break task-end if\n")
+        with self.assertRaisesRegex(CommandError, "mine:1: Behind the event comes `if` (.|\n)*\nNothing was loaded.$"):
+            self.world.run(f"load '{self.file}'")
+        self.file.write_bytes(b"# caf\xe9\n\n  openmp break task-begin  \n openmp commands last  bt 3\n")
+        self.assertEqual(self.world.run(f"load '{self.file}'"), "Stop 1  task-begin  (1 place; 0 hits)\n     bt 3\n")
 
     def test_files_that_cannot_be_used_are_reported(self) -> None:
         for text in ("save", "save a b", "load", "save /tmp/x"):
@@ -613,6 +801,57 @@ class Running(unittest.TestCase):
         self.assertEqual(self.world.run("until barrier"), "the frame\n")
         self.assertEqual(self.debugger.active(), [])
 
+    def test_until_barrier_selects_the_frame_of_the_program(self) -> None:
+        runtime, program = Frame(0x9100, "GOMP_barrier"), Frame(0x1100, "sweep")
+        program.line = Source("hang.c", 24)
+        self.world.threads[0].frames = stack(runtime, program)
+        self.debugger.select_thread(self.world.threads[0])
+        self.debugger.running = self.hit
+        self.assertEqual(self.world.run("until barrier"), "the frame\n")
+        self.assertIs(self.debugger.frame, program)
+
+    def test_if_something_else_stops_the_process_too_the_debugger_has_shown_it(self) -> None:
+        self.region_at(0x7000)
+        self.world.library.points.append(point(BARRIER, 0x9100))
+        for text in ("until barrier", "finish"):
+            for hits in (False, True):
+
+                def run(hits: bool = hits) -> bool:
+                    self.debugger.true.add("team() == 28672")
+                    if hits:
+                        self.assertTrue(self.hit())
+                    # With a hit, another thread has stopped for another reason.
+                    return not hits
+
+                self.debugger.running = run
+                with self.subTest(text, hits=hits):
+                    self.assertEqual((self.world.run(text), self.debugger.active()), ("", []))
+
+    def test_without_a_runtime_nothing_runs(self) -> None:
+        self.world.library.codes["ompd_process_initialize"] = 7
+        self.debugger.running = lambda: self.fail("it runs")
+        for text in ("step", "finish", "until barrier", "until grid.c:35"):
+            with self.subTest(text), self.assertRaisesRegex(NotNow, "^No OpenMP runtime"):
+                self.world.run(text)
+
+    def test_what_a_command_runs_to_is_not_listed_and_takes_no_number(self) -> None:
+        def run() -> bool:
+            self.assertIn("There are no stops", self.world.run("break"))
+            self.assertEqual(self.world.plugin.stops.all[0].number, 0)
+            child = Inferior(2, 200)
+            child.all_threads = [Thread(1, 201)]
+            self.debugger.inferiors.append(child)
+            self.debugger.selected_number = 1
+            self.world.plugin.files_loaded(child)
+            self.debugger.selected_number = 0
+            # A child of the same program has no thread that could come there.
+            self.assertEqual(len(self.debugger.active()), 1)
+            return False
+
+        self.debugger.running = run
+        self.world.run("until barrier")
+        self.assertEqual(self.world.run("break barrier-begin"), "Stop 1  barrier-begin  (1 place; 0 hits)\n")
+
     def region_at(self, address: int) -> None:
         """The region of any thread has its record there, and the process has a place for its end."""
         self.world.library.points = [point(PARALLEL_END, 0x9200)]
@@ -638,6 +877,27 @@ class Running(unittest.TestCase):
         self.debugger.select_thread(self.world.threads[2])
         self.assertEqual(self.world.run("finish"), "the frame\n")
         self.assertEqual(self.debugger.active(), [])
+
+    def test_finish_where_a_region_begins_is_for_that_region(self) -> None:
+        self.region_at(0x7000)
+        self.world.library.event = PARALLEL_BEGIN
+        # Team 0 is that of another thread, and thread 1 of the debugger's begins a region.
+        self.world.library.report["runtimes"] = [runtime([102, 101])]
+        self.debugger.true.add("team() == 28672")
+        self.debugger.running = self.hit
+        self.assertEqual(self.world.run("finish"), "the frame\n")
+
+    def test_finish_asks_for_the_region_and_not_for_the_task(self) -> None:
+        self.region_at(0x7000)
+        self.world.run("finish")
+        self.assertEqual(self.world.library.asked("ompd_get_curr_parallel_handle"), 1)
+        self.assertEqual(self.world.library.asked("ompd_get_curr_task_handle"), 0)
+
+    def test_finish_holds_teams_with_the_same_number_of_another_runtime(self) -> None:
+        self.region_at(0x7000)
+        self.world.library.report["runtimes"] = [runtime([101, 102]), runtime([103, 104])]
+        self.world.run("finish -hold")
+        self.assertEqual(self.debugger.held, ["3", "4"])
 
     def test_finish_holds_other_teams_but_not_those_inside_the_region(self) -> None:
         self.region_at(0x7000)
@@ -689,6 +949,107 @@ class Running(unittest.TestCase):
         self.debugger.select_thread(self.world.threads[0])
         self.debugger.running = lambda: False
         self.assertEqual(self.world.run("until grid.c:35"), "No thread of team 0 has come to grid.c:35.\n")
+
+    def test_until_line_reads_each_thread_that_comes_anew(self) -> None:
+        self.region_at(0x7000)
+        self.debugger.lines = [(0x5000, 35, "grid.c")]
+        state = self.world.session.process().state
+
+        def run() -> bool:
+            before = state.stop
+            self.assertFalse(self.come(0))
+            self.assertGreater(state.stop, before)
+            self.world.library.codes["ompdx_get_descriptor"] = 1
+            # Without its region it does not count.
+            self.assertFalse(self.come(1))
+            del self.world.library.codes["ompdx_get_descriptor"]
+            self.debugger.thread = None
+            self.assertFalse(self.lines()[0].hit())
+            self.assertFalse(self.come(2))
+            return True
+
+        self.debugger.running = run
+        expected = "Of team 0, threads 0,2 have come to grid.c:35. Missing: threads 1,3.\n"
+        self.assertEqual(self.world.run("until grid.c:35"), expected)
+        self.assertEqual(self.world.library.asked("ompd_get_curr_task_handle"), 0)
+
+    def test_until_the_line_of_a_function_is_behind_its_prologue(self) -> None:
+        self.region_at(0x7000)
+        self.debugger.functions = [Function(0x5000, 0x5040, "grid.c", 35)]
+        self.debugger.lines = [(0x5000, 35, "grid.c"), (0x5008, 36, "grid.c"), (0x5020, 35, "grid.c"), (0x6000, 35, "grid.c")]
+        found: list[list[int]] = []
+
+        def run() -> bool:
+            found.append([made.address for made in self.lines()])
+            return False
+
+        self.debugger.running = run
+        self.world.run("until grid.c:35")
+        self.assertEqual(found, [[0x5008, 0x5020, 0x6000]])
+
+    def test_until_a_line_without_a_file_is_in_that_of_the_selected_frame(self) -> None:
+        self.region_at(0x7000)
+        frame = Frame(0x5000)
+        frame.line = Source("grid.c", 1)
+        self.world.threads[0].frames = [frame]
+        self.debugger.select_thread(self.world.threads[0])
+        self.debugger.lines = [(0x5000, 35, "grid.c"), (0x6000, 35, "main.c")]
+        for text in ("until 35", "until :35"):
+            self.assertEqual(self.world.run(text), "No thread of team 0 has come to grid.c:35.\n")
+        with self.assertRaisesRegex(CommandError, "^There is no code of line 2147483647 of grid.c in what is loaded.$"):
+            self.world.run("until 2147483647")
+
+    def test_until_line_with_hold_ends_when_something_else_stops_the_process(self) -> None:
+        self.region_at(0x7000)
+        self.world.library.report["runtimes"] = [runtime([101, 102])]
+        self.debugger.lines = [(0x5000, 35, "grid.c")]
+        for thread in self.world.threads:
+            thread.frames = [Frame(0x4000)]
+        for first, lives in ((True, True), (True, False), (False, True)):
+            runs: list[int] = []
+
+            def run(first: bool = first, lives: bool = lives, runs: list[int] = runs) -> bool:
+                runs.append(1)
+                if first and len(runs) == 1:
+                    self.assertTrue(self.come(1))
+                    return lives
+                return True
+
+            self.debugger.running = run
+            self.debugger.select_thread(self.world.threads[0])
+            text = self.world.run("until -hold grid.c:35")
+            with self.subTest(first=first, lives=lives):
+                self.assertEqual(len(runs), 1 + (first and lives))
+                self.assertEqual("Missing: thread 0." in text, first)
+
+    def test_until_line_with_hold_counts_from_anew_where_all_are_at_the_line(self) -> None:
+        """In a loop they come there again."""
+        self.region_at(0x7000)
+        self.world.library.report["runtimes"] = [runtime([101, 102])]
+        self.debugger.lines = [(0x5000, 35, "grid.c")]
+        for thread in self.world.threads:
+            thread.frames = [Frame(0x5000)]
+        runs: list[list[str]] = []
+
+        def run() -> bool:
+            runs.append(self.debugger.held)
+            return self.come(len(runs) - 1)
+
+        self.debugger.running = run
+        self.assertIn("All 2 threads", self.world.run("until -hold grid.c:35"))
+        self.assertEqual(runs, [[], ["1"]])
+
+    def test_until_line_shows_the_program_where_the_region_ends(self) -> None:
+        self.region_at(0x7000)
+        self.debugger.lines = [(0x5000, 35, "grid.c")]
+        program = Frame(0x1100, "sweep")
+        program.line = Source("hang.c", 24)
+        self.world.threads[0].frames = stack(Frame(0x9200, "GOMP_parallel"), program)
+        self.debugger.true.add("team() == 28672")
+        self.debugger.running = lambda: next(made for made in self.debugger.active() if made.address == 0x9200).hit()
+        self.debugger.select_thread(self.world.threads[0])
+        self.assertIn("The region ends.\n", self.world.run("until grid.c:35"))
+        self.assertIs(self.debugger.frame, program)
 
     def test_until_line_ends_with_the_region_and_counts_no_other(self) -> None:
         self.region_at(0x7000)
@@ -785,8 +1146,72 @@ class Running(unittest.TestCase):
         self.assertIn("waits for a runtime", self.world.run("break parallel-end"))
 
     def test_a_step_that_something_else_stops_ends_there(self) -> None:
+        runs: list[int] = []
+
+        def run() -> bool:
+            runs.append(1)
+            return True
+
+        self.debugger.running = run
         self.assertEqual(self.world.run("step"), "")
-        self.assertEqual(self.debugger.active(), [])
+        self.assertEqual((runs, self.debugger.active()), ([1], []))
+
+    def test_a_step_that_something_else_stops_before_the_body_ends_there(self) -> None:
+        self.begin_at(0x1000)
+        self.world.library.event = PARALLEL_BEGIN
+        for hits, lives in ((False, True), (True, False)):
+
+            def run(hits: bool = hits, lives: bool = lives) -> bool:
+                if hits:
+                    self.assertTrue(self.debugger.active()[-1].hit())
+                return lives
+
+            self.debugger.running = run
+            with self.subTest(hits=hits):
+                self.assertEqual((self.world.run("step"), self.debugger.active()), ("", []))
+
+    def test_a_breakpoint_that_went_with_its_process_is_not_deleted(self) -> None:
+        self.begin_at(0x1000)
+        self.world.library.event = PARALLEL_BEGIN
+        self.debugger.lines = [(0x5000, 35, "grid.c")]
+
+        def run() -> bool:
+            for made in self.debugger.active():
+                made.delete()
+            return False
+
+        self.debugger.running = run
+        self.assertEqual(self.world.run("step"), "")
+        self.region_at(0x7000)
+        self.world.library.event = 0
+        self.assertIn("No thread", self.world.run("until grid.c:35"))
+
+    def test_step_goes_into_a_task_that_begins(self) -> None:
+        def find(_handle: object, address: Any) -> None:
+            address._obj.address = 0x1000
+
+        self.world.library.answers["ompd_get_task_function"] = find
+        self.world.library.points.append(point(TASK_BEGIN, 0x9300))
+        self.assertEqual(self.steps(1), [[0x9000, 0x9300], [0x1000]])
+        self.world.library.event = TASK_BEGIN
+        self.assertEqual(self.steps(0), [[0x1000]])
+
+    def steps(self, hit: int) -> list[list[int]]:
+        """The breakpoints at each run of a step; the first run ends at one of them."""
+        seen: list[list[int]] = []
+
+        def run() -> bool:
+            seen.append([made.address for made in self.debugger.active()])
+            return self.debugger.active()[hit if len(seen) == 1 else 0].hit()
+
+        self.debugger.running = run
+        self.assertEqual(self.world.run("step"), "the frame\n")
+        return seen
+
+    def test_step_at_an_event_that_is_no_begin_runs_to_the_next(self) -> None:
+        self.begin_at(0x1000)
+        self.world.library.event = BARRIER
+        self.assertEqual(self.steps(0), [[0x9000], [0x1000]])
 
     def begin_at(self, function: int) -> None:
         """The body of the region is in this function."""
@@ -838,7 +1263,9 @@ class Running(unittest.TestCase):
     def test_step_into_a_body_that_is_not_known_ends_where_it_begins(self) -> None:
         self.world.library.codes["ompdx_get_parallel_function"] = 1
         self.debugger.running = self.hit
-        self.assertIn("does not tell which function is the body", self.world.run("step"))
+        text = "The runtime does not tell which function is the body: the process is where it begins.\nthe frame\n"
+        self.assertEqual(self.world.run("step"), text)
+        self.assertEqual(self.debugger.active(), [])
 
     def test_catch_deadlock_wants_the_same_verdict_twice(self) -> None:
         report = self.world.library.report
@@ -857,6 +1284,29 @@ class Running(unittest.TestCase):
         self.assertEqual(self.world.run("catch deadlock 0.01"), "view waits\n\nmore\n")
         # As long as the thread moves, the verdict is another one.
         self.assertEqual(looks, ["0x1", "0x2", "0x3"])
+
+    def test_catch_deadlock_looks_once_a_second_or_as_often_as_wanted(self) -> None:
+        for text, seconds in (("", 1.0), (" 0.01", 0.01), (" 86400", 86400.0), (" -limit 3 2.5", 2.5)):
+            self.debugger.seconds.clear()
+            self.debugger.running_for = lambda: Stopped.OTHER
+            self.world.run(f"catch deadlock{text}")
+            self.assertEqual(self.debugger.seconds, [seconds])
+
+    def test_catch_deadlock_lets_a_process_run_that_only_waits_or_has_no_runtime_yet(self) -> None:
+        report = self.world.library.report
+        report["verdicts"] = [{"verdict": "waiting", "situation": "outside", "threads": [101]}]
+        stops = [Stopped.TIME] * 3 + [Stopped.ENDED]
+        self.debugger.running_for = lambda: stops.pop(0)
+        self.assertEqual((self.world.run("catch deadlock"), stops), ("", []))
+        self.world.library.codes["ompd_process_initialize"] = 7
+        self.world.plugin.replaced(self.world.inferior)
+        stops = [Stopped.TIME] * 3 + [Stopped.ENDED]
+        self.assertEqual((self.world.run("catch deadlock"), stops), ("", []))
+
+    def test_catch_deadlock_wants_a_process_that_runs(self) -> None:
+        self.debugger.thread = None
+        with self.assertRaisesRegex(NotNow, "^No thread is selected"):
+            self.world.run("catch deadlock")
 
     def test_catch_deadlock_ends_when_something_else_stops_the_process(self) -> None:
         stops = [Stopped.TIME, Stopped.OTHER, Stopped.ENDED]
@@ -913,6 +1363,38 @@ class Stepping(unittest.TestCase):
         for file, line in (("b.c", 11), ("a.c", 20)):
             self.debugger.functions[1] = Function(0x2000, 0x2040, file, line)
             self.assertEqual(body_of(self.debugger, 0x1000), 0x1000)
+
+    def test_lines_without_a_number_are_no_lines(self) -> None:
+        self.debugger.lines.append((0x1004, 0, "a.c"))
+        self.assertEqual(body_of(self.debugger, 0x1000), 0x2000)
+        self.debugger.functions = [Function(0x1000, 0x1040, "a.c", 10)]
+        self.debugger.targets = []
+        self.debugger.lines = [(0x1000, 10, "a.c"), (0x1004, 0, "a.c"), (0x1008, 10, "a.c"), (0x100C, 0, "a.c"), (0x1010, 12, "a.c")]
+        self.debugger.lines.append((0x1018, 13, "a.c"))
+        self.assertEqual(begin_of_body(self.debugger, 0x1000), 0x1010)
+
+    def test_a_body_on_the_line_of_its_construct_ends_at_the_end_of_the_function(self) -> None:
+        self.debugger.functions = [Function(0x1000, 0x1040, "a.c", 10)]
+        self.debugger.targets = []
+        self.debugger.lines = [(0x1000, 10, "a.c"), (0x1008, 10, "a.c")]
+        self.debugger.jumps = [0x1004, 0x1030, 0x1050]
+        self.assertEqual(begin_of_body(self.debugger, 0x1000), 0x1030)
+
+    def test_a_body_without_debug_information_begins_with_its_function(self) -> None:
+        self.assertEqual(begin_of_body(self.debugger, 0x5000), 0x5000)
+        # A line without a function, and a function without lines.
+        self.debugger.lines.append((0x5000, 20, "a.c"))
+        self.assertEqual(begin_of_body(self.debugger, 0x5000), 0x5000)
+        self.debugger.lines = []
+        self.debugger.targets = []
+        self.assertEqual(begin_of_body(self.debugger, 0x1000), 0x1000)
+
+    def test_a_construct_in_a_macro_has_its_lines_in_another_file(self) -> None:
+        self.debugger.functions = [Function(0x1000, 0x1040, "a.c", 10)]
+        self.debugger.targets = []
+        self.debugger.lines = [(0x1000, 10, "b.h"), (0x1008, 10, "b.h"), (0x1010, 12, "b.h")]
+        self.assertEqual(behind_prologue(self.debugger, 0x1000), 0x1008)
+        self.assertEqual(begin_of_body(self.debugger, 0x1000), 0x1010)
 
     def test_behind_the_prologue_is_the_second_line(self) -> None:
         self.assertEqual(behind_prologue(self.debugger, 0x2000), 0x2010)
