@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -58,7 +59,8 @@ class Command:
 
     def help(self) -> str:
         """The help."""
-        text = self.__doc__ or ""
+        # Only Python 3.13 and later remove the indentation of docstrings by themselves.
+        text = inspect.cleandoc(self.__doc__ or "")
         examples = self.debugger.examples
         names = {"debugger": self.debugger.name, "frames": examples.frames, "locals": examples.locals, "level": examples.level}
         for name, word in names.items():

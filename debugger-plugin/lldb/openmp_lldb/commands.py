@@ -74,8 +74,8 @@ class Adapted:
 
     def get_long_help(self) -> str:
         text = command_of(self.adapter, self.name).help().partition("\n")[2]
-        verbs = "".join(f"\n      {PREFIX} {self.name} {verb:10} `{PREFIX} {name}`" for verb, name in self.verbs.items())
-        return text + (f"\n\n    By LLDB's names:{verbs}" if verbs else "")
+        verbs = "".join(f"\n  {PREFIX} {self.name} {verb:10} `{PREFIX} {name}`" for verb, name in self.verbs.items())
+        return text + (f"\n\nBy LLDB's names:{verbs}" if verbs else "")
 
 
 class Settings:

@@ -134,7 +134,16 @@ class Arguments(unittest.TestCase):
         helps = {command.name: command.help() for command in self.world.plugin.commands}
         self.assertIn("openmp apply 2 top 3  ", helps["apply"])
         self.assertIn("openmp apply 2.0-3,6 variables  ", helps["apply"])
-        self.assertIn("where\n    level() and its like can be used", helps["break"])
+        self.assertIn("where\nlevel() and its like can be used", helps["break"])
+
+    def test_help_is_not_indented_by_any_python(self) -> None:
+        for command in self.world.plugin.commands:
+            with self.subTest(command.name):
+                first, usage, *_ = command.help().splitlines()
+                self.assertRegex(first, "^[A-Z]")
+                self.assertEqual(usage, f"Usage: {command.usage()}")
+        lines = next(command for command in self.world.plugin.commands if command.name == "until").help().splitlines()
+        self.assertIn("  openmp until 35         the same, in the file of the selected frame", lines)
 
     def test_help_has_the_name_of_the_debugger(self) -> None:
         helps = {command.name: command.help() for command in self.world.plugin.commands}
