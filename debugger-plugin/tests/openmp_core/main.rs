@@ -7,7 +7,7 @@ use std::process::Command;
 use test_programs::Skip;
 
 /// How many tests there are at least: fewer means that some were not found.
-const AT_LEAST: u32 = 100;
+const AT_LEAST: u32 = 300;
 
 #[test]
 fn the_core_without_a_debugger() {
