@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Callable
 from unittest import mock
 
+from headers import FUNCTIONS
 from openmp_core import Plugin, ompd
 from openmp_core import debugger as core
 from openmp_core.callbacks import Callbacks
@@ -407,6 +408,7 @@ class FakeLibrary(Library):
         return self.calls.count(name)
 
     def call(self, name: str, *arguments: Any) -> None:
+        assert name in FUNCTIONS, f"the library has no function {name}"
         self.calls.append(name)
         code = self.codes.get(name, 0)
         if code:

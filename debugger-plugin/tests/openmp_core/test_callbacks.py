@@ -95,10 +95,12 @@ class Questions(unittest.TestCase):
     def test_registers_of_many_threads_come_together(self) -> None:
         rest = words(*(0 if name in UNUSED else n for n, name in enumerate(X86_64)))
         there = sum(1 << n for n, name in enumerate(X86_64) if name not in UNUSED)
-        size = 2 * (8 + SET)
+        self.inferior.all_threads.append(Thread(3, 13))
+        self.inferior.all_threads[1].values = self.inferior.all_threads[0].values
+        size = 3 * (8 + SET)
         for segment, mark in ((ompd.EXTRA_ALL_REGISTERS, 1), (ompd.EXTRA_PARTIAL_REGISTERS, there)):
-            code, answer = self.read(MARK | 2, size, segment=segment, question=words(11, 12))
-            self.assertEqual((code, answer), (ompd.OK, words(mark) + rest + bytes(8 + SET)))
+            code, answer = self.read(MARK | 3, size, segment=segment, question=words(11, 12, 13))
+            self.assertEqual((code, answer), (ompd.OK, (words(mark) + rest) * 2 + bytes(8 + SET)))
             self.assertEqual(self.read(MARK, size, segment=segment)[0], ompd.ERROR, "no thread was asked about")
             self.assertEqual(self.read(MARK | 2, size, segment=segment, question=words(11, 12), context=8)[0], ompd.ERROR)
         self.assertEqual(self.state.asked, {"registers of all threads": 4})

@@ -317,11 +317,13 @@ class Views(unittest.TestCase):
         self.world.run("threads")
         self.world.run("threads -v")
         self.world.run("bt -v")
+        self.world.run("thread")
         self.world.debugger.columns, self.world.debugger.colours = 0, True
         self.world.run("why")
         # Without a limit: 0 is 80 columns for the library.
         self.assertEqual(
-            [(one.width, one.verbose, one.colour) for one in wanted], [(80, 0, 0), (80, 1, 0), (80, 1, 0), (ompd.UNLIMITED, 0, 1)]
+            [(one.width, one.verbose, one.colour) for one in wanted],
+            [(80, 0, 0), (80, 1, 0), (80, 1, 0), (80, 0, 0), (ompd.UNLIMITED, 0, 1)],
         )
 
     def test_a_text_has_the_debuggers_numbers_and_a_mark_at_the_selected_thread(self) -> None:

@@ -99,6 +99,7 @@ class Backtraces(unittest.TestCase):
         self.stack["end"] = {"complete": False}
         self.assertIsNone(self.rows())
         self.world.library.report["stacks"] = []
+        self.world.inferior.stops += 1
         self.assertIsNone(self.rows())
 
     def test_nothing_is_folded_where_there_is_no_openmp_or_no_answer(self) -> None:
@@ -212,7 +213,8 @@ class Backtraces(unittest.TestCase):
         self.assertEqual((link.address, link.file, link.line), (None, None, None))
 
     def test_functions_of_other_stacks_need_debug_information(self) -> None:
-        """Frames without it are known by their addresses alone."""
+        """Frames without it are known by their addresses alone, in the stack of their thread."""
+        self.stack["frames"].append(record(101, CALL, "main"))
         self.world.library.report["stacks"].append({"lwp": 101, "frames": [record(101, CALL + 4, "main"), record(101, 0x1300, "main")]})
         rows = self.rows()
         assert rows is not None
