@@ -92,10 +92,9 @@ def source_place(debugger: Debugger, addresses: list[int]) -> str | None:
 def asked(ask: Callable[[], object]) -> str:
     """An answer in words, or that it is not known."""
     try:
-        found = ask()
+        return str(ask())
     except OmpdError:
         return "not known"
-    return "not known" if found is None else str(found)
 
 
 def code_at(debugger: Debugger, address: int) -> str:

@@ -193,6 +193,9 @@ class Sessions(unittest.TestCase):
         before = [process.state.stop for process in (first, second)]
         callbacks.forget()
         self.assertTrue(all(process.state.stop > stop for process, stop in zip((first, second), before)))
+        # What the debugger has no more is not known to the library either.
+        session.removed(second.inferior)
+        self.assertEqual(ask(2, ompd.LWP, 8, byref(c_uint64(201)), byref(out)), ompd.BAD_INPUT)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,9 @@ class Selection(unittest.TestCase):
     def test_a_thread_by_number_and_by_kernel_id(self) -> None:
         self.assertIs(find_thread(self.process, "0.3"), self.world.threads[3])
         self.assertIs(find_thread(self.process, "103"), self.world.threads[2])
-        for text in ("0", "0.0-1", "0.1-1", "0.4", "105", "\u0661"):
+        with self.assertRaisesRegex(CommandError, "^\u0661 is no thread: "):
+            find_thread(self.process, "\u0661")
+        for text in ("0", "0.0-1", "0.1-1", "0.4", "105"):
             with self.subTest(text), self.assertRaises(CommandError):
                 find_thread(self.process, text)
 

@@ -129,6 +129,16 @@ class Places(unittest.TestCase):
         self.assertFalse(made[0].is_valid())
         self.assertIn("There are no stops", self.world.run("break"))
 
+    def test_a_stop_that_cannot_have_all_its_breakpoints_has_none(self) -> None:
+        self.library.codes["ompd_process_initialize"] = 7
+        self.world.run("break parallel-begin")
+        del self.library.codes["ompd_process_initialize"]
+        first = self.world.debugger.break_at(0x9000, lambda: True)
+        with mock.patch.object(Debugger, "break_at", side_effect=[first, DebuggerError("Cannot access memory")]):
+            self.world.plugin.files_loaded(self.world.inferior)
+        self.assertEqual(self.addresses(), [])
+        self.assertIn("waits for a runtime", self.world.run("break"))
+
     def test_breakpoints_that_went_with_their_process_are_forgotten(self) -> None:
         self.world.run("break parallel-begin")
         for made in self.world.debugger.active():
@@ -155,8 +165,10 @@ class Places(unittest.TestCase):
         self.assertEqual(self.addresses(), [0x9000, 0x9010])
 
     def test_without_stops_or_without_a_process_the_library_is_not_asked(self) -> None:
-        self.world.plugin.files_loaded(self.world.inferior)
-        self.world.plugin.stopped([])
+        # To ask would load the library.
+        with mock.patch.object(type(self.world.session), "process", side_effect=AssertionError("it was asked about")):
+            self.world.plugin.files_loaded(self.world.inferior)
+            self.world.plugin.stopped([])
         self.assertEqual(self.library.calls, [])
         self.library.codes["ompd_process_initialize"] = 7
         self.world.run("break parallel-begin")
@@ -319,6 +331,25 @@ class Changes(unittest.TestCase):
         self.world.plugin.stopped_too(both[1])
         self.assertEqual(self.world.debugger.output(), "", "it is for the command to show")
 
+    def test_what_a_command_of_the_plugin_runs_to_is_for_it_to_show(self) -> None:
+        self.world.plugin.stops.add(self.world.session.process(), ("parallel-begin",), lwp=101)
+        [made] = self.world.debugger.active()
+        self.assertTrue(made.hit())
+        self.assertTrue(self.world.plugin.stopped([made]))
+        self.assertEqual(self.world.debugger.output(), "")
+
+    def test_a_hit_that_the_debugger_reports_later_is_shown_then(self) -> None:
+        self.world.run("break parallel-begin")
+        self.world.run("break task-begin")
+        first, second = self.world.debugger.active()
+        self.assertEqual([second.hit(), first.hit()], [True, True])
+        self.world.debugger.output()
+        for made, shown in ((second, "A task begins"), (first, "A parallel region begins")):
+            self.world.plugin.stopped([made])
+            self.assertEqual(
+                [line for line in self.world.debugger.output().splitlines() if "begins" in line], [f"{shown}. Details unknown: No stack."]
+            )
+
     def test_a_stop_that_continues_and_one_that_does_not_keep_the_process(self) -> None:
         self.world.run("break parallel-begin")
         self.world.run("break parallel-begin")
@@ -402,6 +433,10 @@ class Changes(unittest.TestCase):
             self.world.run("commands 1")
             self.assertIsNone(made.report)
             self.assertFalse(made.continues)
+            # Without commands there is nothing for the debugger to report.
+            self.assertTrue(made.hit())
+            self.world.plugin.stopped([made])
+            self.assertIn("A parallel region begins", self.world.debugger.output())
 
     def test_ranges_name_the_stops_that_are_there(self) -> None:
         for _ in range(5):
