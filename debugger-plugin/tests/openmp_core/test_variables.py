@@ -9,7 +9,7 @@ from unittest import mock
 
 from fake import Debugger, Frame, Inferior, Thread, World, refusing, runtime, stack
 from openmp_core import functions
-from openmp_core.errors import CommandError, DebuggerError, NotNow
+from openmp_core.errors import CommandError, DebuggerError, NoSuchName, NotNow
 
 WAIT, BODY, MAIN = 0x9000, 0x1200, 0x1300
 
@@ -107,6 +107,8 @@ class Variables(unittest.TestCase):
         main.caller = Frame(MAIN, "main", total="8")
         with self.assertRaisesRegex(CommandError, "which of 2 calls in Thread 1, main has opened the region is not known"):
             self.world.run("print total")
+        [row] = json.loads(self.world.run("print -json total"))
+        self.assertEqual((row["value"], row["where"]), (None, None))
         # What is inlined into the call is not another one.
         main.caller = Frame(MAIN, "main", inline=True)
         self.assertEqual(self.world.run("print total"), "7    (in Thread 1, main)\n")
@@ -125,6 +127,37 @@ class Variables(unittest.TestCase):
             self.world.run("print late")
         with self.assertRaisesRegex(CommandError, '^No symbol "nowhere" in current context.$'):
             self.world.run("print nowhere")
+
+    def test_a_name_that_is_absent_says_less_than_any_other_reason(self) -> None:
+        absent, refused = NoSuchName, DebuggerError
+        cases: list[tuple[list[DebuggerError], str]] = [
+            ([absent("first"), absent("second")], "first"),
+            ([absent("first"), refused("second"), refused("third")], "second"),
+            ([refused("first"), refused("second")], "first"),
+            ([refused("first"), absent("second")], "first"),
+        ]
+        for failures, expected in cases:
+            frames = stack(*(Frame(BODY + n) for n in range(len(failures))))
+            self.world.threads[1].frames = frames
+            self.world.library.report["stacks"][1]["frames"] = [{"lwp": 102, "address": hex(frame.pc)} for frame in frames]
+            self.world.inferior.stops += 1
+            self.world.debugger.select_thread(self.world.threads[1])
+            with mock.patch.object(Frame, "evaluate", side_effect=failures), self.assertRaisesRegex(CommandError, f"^{expected}$"):
+                self.world.run("print x")
+
+    def test_the_selected_frame_has_the_reason_if_no_frame_of_the_program_is_known(self) -> None:
+        self.world.library.report["stacks"] = []
+        self.assertEqual(self.world.run("print i"), "wrong\n")
+        with self.assertRaisesRegex(CommandError, '^No symbol "nowhere"'):
+            self.world.run("print nowhere")
+
+    def test_a_frame_at_the_address_of_one_of_the_opener_is_not_meant(self) -> None:
+        self.world.threads[1].frames[1].caller = Frame(MAIN, "start", total="wrong")
+        self.assertEqual(self.world.run("print total"), "7    (in Thread 1, main)\n")
+
+    def test_without_a_selected_thread_members_have_their_values(self) -> None:
+        self.world.debugger.thread = None
+        self.assertEqual(self.world.run("print -team 0.3 i"), "0.3  3\n")
 
     def test_without_a_frame_of_the_program_a_value_is_looked_for_in_the_opener_alone(self) -> None:
         self.world.library.report["stacks"][2]["frames"] = [{"lwp": 101, "address": hex(MAIN)}, {"lwp": None}, {"lwp": 101}]
@@ -190,7 +223,8 @@ class Variables(unittest.TestCase):
         self.assertEqual((debugger.thread, debugger.frame), before)
 
     def test_a_thread_in_no_team_has_no_members(self) -> None:
-        self.world.library.report["runtimes"] = []
+        self.world.library.report["runtimes"] = [runtime([101]), runtime([103])]
+        self.assertEqual(self.world.run("print i"), "wrong\n")
         with self.assertRaisesRegex(CommandError, r"^The selected thread is in no team \(`openmp threads` lists those that are\).$"):
             self.world.run("print -all i")
 
