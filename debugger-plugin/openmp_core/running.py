@@ -60,17 +60,18 @@ class Running(Command):
 
     @staticmethod
     def others(process: Process, lwp: int) -> list[Thread]:
-        """The threads that are in teams, but neither in that of a thread nor inside of it."""
-        own = process.members(lwp)[0]
-        teams = process.report()["runtimes"][own.runtime]["teams"]
-        inside = {own.team}
-        # A team comes to the set after the one around it, whatever their order is.
-        for _ in teams:
-            inside |= {number for number, team in enumerate(teams) if known(team.get("parent")) in inside}
+        """The threads that are in teams, but neither in that of a thread, if it is in one, nor inside of it."""
+        own = process.members(lwp)[:1]
+        inside = {(place.runtime, place.team) for place in own}
+        for runtime, _, _ in own:
+            teams = process.report()["runtimes"][runtime]["teams"]
+            # A team comes to the set after the one around it, whatever their order is.
+            for _ in teams:
+                inside |= {(runtime, number) for number, team in enumerate(teams) if (runtime, known(team.get("parent"))) in inside}
         found = []
         for thread in process.inferior.threads():
             places = process.members(thread.lwp)
-            if places and not any(place.runtime == own.runtime and place.team in inside for place in places):
+            if places and not any((place.runtime, place.team) in inside for place in places):
                 found.append(thread)
         return found
 

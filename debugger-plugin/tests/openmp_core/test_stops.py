@@ -922,6 +922,16 @@ class Running(unittest.TestCase):
         self.debugger.running = self.hit
         self.assertEqual(self.world.run("finish"), "the frame\n")
 
+    def test_finish_with_hold_where_the_outermost_region_begins_holds_all_teams(self) -> None:
+        """The thread is in no team before."""
+        self.region_at(0x7000)
+        self.world.library.event = PARALLEL_BEGIN
+        self.world.library.report["runtimes"] = [runtime([102, 103])]
+        self.debugger.true.add("team() == 28672")
+        self.debugger.running = self.hit
+        self.assertEqual(self.world.run("finish -hold"), "the frame\n")
+        self.assertEqual(self.debugger.held, ["2", "3"])
+
     def test_finish_asks_for_the_region_and_not_for_the_task(self) -> None:
         self.region_at(0x7000)
         self.world.run("finish")
