@@ -118,6 +118,14 @@ class Questions(unittest.TestCase):
         self.assertEqual(self.text(0x3000, 0)[0], ompd.ERROR)
         self.assertEqual(self.text(0x3000, 7, context=8), (ompd.ERROR, b"......."))
         self.assertEqual(self.state.asked, {"read_string": 6})
+        self.assertIsNone(self.callbacks.failure)
+
+    def test_a_string_does_not_go_beyond_its_buffer(self) -> None:
+        self.inferior.memory = {0x2010: b"x" * 200}
+        buffer = ctypes.create_string_buffer(b"." * 200, 200)
+        # Two blocks of memory, of which the second is not wanted whole.
+        code = self.table.read_string(NUMBER, None, byref(ompd.Address(0, 0x2010)), 60, buffer)
+        self.assertEqual((code, buffer.raw), (ompd.OK, b"x" * 60 + b"." * 140))
 
     def test_nothing_is_written(self) -> None:
         buffer = ctypes.create_string_buffer(b"new")

@@ -9,6 +9,7 @@ from fake import Debugger, Frame, Inferior, Json, Thread, World, fact, member, r
 from openmp_core import debugger as core
 from openmp_core.errors import CommandError
 from openmp_core.frames import Body, Elsewhere, Folded, Plain, Row
+from openmp_core.modules import is_system
 
 #: In the runtime: the barrier, the caller of the region's function. In the C library: the thread's start.
 BARRIER, CALL, START = 0x9100, 0x9200, 0x9300
@@ -63,6 +64,9 @@ class Backtraces(unittest.TestCase):
         # A function of the C library is not the program's, although another stack has it.
         self.world.debugger.libraries = {range(START, START + 0x40): "/lib/x86_64-linux-gnu/libc.so.6"}
         others.append(record(101, START + 8, "clone3"))
+        # Nor is one in a record without a thread.
+        self.world.debugger.functions.append(core.Function(CALL, CALL + 0x40, "gomp.c", 1))
+        others.append(record(None, CALL + 8, "gomp_call"))
         rows = self.rows()
         assert rows is not None
         bodies = [(row.frame, row.label) for row in rows if isinstance(row, Body)]
@@ -237,6 +241,27 @@ class Backtraces(unittest.TestCase):
         self.assertEqual((folding.enabled, folding.continued), (True, True))
         with self.assertRaises(CommandError):
             self.world.run("bt continued on")
+
+
+class Modules(unittest.TestCase):
+    def test_the_c_library_and_the_dynamic_linker_are_no_program(self) -> None:
+        for path in (
+            "/lib64/libc.so.6",
+            "/usr/lib/libc-2.31.so",
+            "/lib/libpthread.so.0",
+            "libpthread-2.31.so",
+            "/lib/ld-linux-aarch64.so.1",
+        ):
+            self.assertTrue(is_system(path), path)
+        for module in (
+            None,
+            "/home/libcommon.so",
+            "/usr/lib/libc++.so.1",
+            "/lib/libcrypto.so.3",
+            "/lib/libc.so.6/libmine.so",
+            "/opt/mylibc.so",
+        ):
+            self.assertFalse(is_system(module), module)
 
 
 if __name__ == "__main__":

@@ -83,6 +83,8 @@ class Reports(unittest.TestCase):
         self.assertEqual(self.library.asked(CLOSE), 1)
 
     def test_a_refusal_holds_until_files_are_loaded(self) -> None:
+        # The fewest that a program with libraries has: itself, the C library and the vDSO.
+        self.world.inferior.modules = 3
         self.library.codes[OPEN] = 7
         process = self.world.session.process()
         for _ in range(3):

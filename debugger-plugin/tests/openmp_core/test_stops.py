@@ -100,6 +100,10 @@ class Places(unittest.TestCase):
         self.assertEqual(made, 2)
         self.world.plugin.files_loaded(self.world.inferior)
         self.assertEqual(self.addresses(), [0x7000, 0x9000, 0x9010])
+        [new, *_] = self.world.debugger.active()
+        self.assertTrue(new.hit())
+        self.world.plugin.stopped([new])
+        self.assertIn("A parallel region begins", self.world.debugger.output())
 
     def test_all_gaps_are_told_each_once(self) -> None:
         self.library.points = [point(LOCK, 0, place=place) for place in ("nested", "hint", "nested")]
@@ -650,6 +654,7 @@ class Events(unittest.TestCase):
         self.assertIs(self.debugger.frame, program)
         # A library of the user's has a place like the program.
         self.debugger.libraries[range(0x1100, 0x1200)] = "/home/libcommon.so"
+        self.debugger.select_thread(self.world.threads[0])
         self.printed(7, "barrier-begin")
         self.assertIs(self.debugger.frame, program)
 
