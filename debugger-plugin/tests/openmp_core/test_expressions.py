@@ -11,6 +11,7 @@ VARIABLES: dict[str, Number | str] = {
     "x": 7,
     "half": 0.5,
     "grid->rows[3].size": 40,
+    "grid->rows[1].size": 40,
     "*next": 9,
     "&x": 0x1000,
     "a::b": 3,
@@ -101,6 +102,8 @@ class Expressions(unittest.TestCase):
             "8 >> 63": 0,
             "0XfF": 255,
             "1.5e1": 15.0,
+            "(0 || 2) * 3": 3,
+            "grid->rows[0 || 3].size + 1": 41,
             "grid->rows[1 + 2].size": "grid->rows[3].size",
         }
         for text, expected in cases.items():
