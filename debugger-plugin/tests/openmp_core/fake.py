@@ -418,6 +418,7 @@ class FakeLibrary(Library):
             answer(*arguments)
 
     def text(self, name: str, *arguments: Any) -> str:
+        assert arguments[0].value, "without a process there is no report"
         self.call(name)
         if name == "ompdx_report_json":
             return json.dumps(self.report)
@@ -431,7 +432,8 @@ class FakeLibrary(Library):
     def _ompd_process_initialize(_context: c_void_p, out: Any) -> None:
         out._obj.value = 1
 
-    def _ompdx_stop_points(self, _space: c_void_p, block: Any, count: Any) -> None:
+    def _ompdx_stop_points(self, space: c_void_p, block: Any, count: Any) -> None:
+        assert space.value, "without a process there are no places"
         array = (ompd.StopPoint * len(self.points))(*self.points)
         address = ctypes.addressof(array)
         # `take` forgets it, as it does with what the library hands out.
