@@ -1,6 +1,7 @@
 /* A program that uses a GPU, for `ci/gpu`.  Its first argument says how:
  *
  *   region    a thread of a team of 3 is in a target region that does not end; the others wait at the end of the team's region
+ *   task      the same, but the target region is a task, which any of them may execute
  *   nested    the same, and within the target region is a region of 2 threads of which thread 1 does not end
  *   nowait    a target region that does not end is a task; the initial thread waits for its tasks, the others at a barrier
  *   depend    as nowait, and a second task waits for the first by its dependence
@@ -53,6 +54,21 @@ static __attribute__((noinline)) void region(void) {
             fflush(stdout); _Pragma("omp target map(tofrom : endless)")
             while (endless % 2)
                 endless += 2;
+        }
+    }
+}
+
+static __attribute__((noinline)) void task(void) {
+#pragma omp parallel num_threads(3)
+    {
+        say_thread();
+#pragma omp barrier
+        if (omp_get_thread_num() == who) {
+            say_ready(__func__, __LINE__ + 2);
+            fflush(stdout); _Pragma("omp target map(tofrom : endless) nowait")
+            while (endless % 2)
+                endless += 2;
+#pragma omp taskwait
         }
     }
 }
@@ -139,6 +155,8 @@ int main(int argc, char **argv) {
     fflush(stdout);
     if (strcmp(how, "region") == 0)
         region();
+    else if (strcmp(how, "task") == 0)
+        task();
     else if (strcmp(how, "nested") == 0)
         nested();
     else if (strcmp(how, "nowait") == 0 || strcmp(how, "depend") == 0)

@@ -142,6 +142,7 @@ pub const HEALTHY: &[Case] = &[
     Case::of("healthy/task_groups"),
     Case::of("healthy/tail_tasks"),
     Case::of("healthy/timer"),
+    Case::with("healthy/timer", &["-DDESCRIPTOR"]),
     Case::of("healthy/threads_come_and_go"),
     Case::of("healthy/turns"),
     // With GCC's code libomp loses iterations of the second loop.

@@ -252,7 +252,8 @@ pub(crate) fn conclude(
             os.signals = os::find_handlers(target, &bases);
         }
         os.outsiders = outsiders::find(target, &os, &waits_for.verdicts, &bases);
-        if are_unknown || !os.outsiders.is_empty() {
+        let has_timers = os::find_timers(target, &mut os.threads);
+        if are_unknown || !os.outsiders.is_empty() || has_timers {
             waits_for = waits_for::judge(&snapshots, &os);
         }
     }

@@ -62,7 +62,17 @@ impl Signals {
 
     /// True if there is a handler of a signal that asks the process to end. Servers wait for it: the handler posts a semaphore.
     pub(crate) fn ask_to_end(&self) -> bool {
-        matches!(self, Signals::Handled(mask) if ASKING_SIGNALS.iter().any(|number| has_signal(*mask, *number)))
+        self.asking().next().is_some()
+    }
+
+    /// The numbers of those that ask the process to end, in order.
+    pub fn asking(&self) -> impl Iterator<Item = u32> {
+        self.known().filter(|number| ASKING_SIGNALS.contains(number))
+    }
+
+    fn known(&self) -> impl Iterator<Item = u32> {
+        let mask = if let Signals::Handled(mask) = self { *mask } else { 0 };
+        (1..=u64::BITS).filter(move |number| has_signal(mask, *number))
     }
 
     /// True if one is of a kind that the kernel sends when time has passed or input is there (`setitimer`, `timer_create`,
@@ -73,8 +83,7 @@ impl Signals {
 
     /// The numbers of those that are known and do not ask the process to end, in order.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
-        let mask = if let Signals::Handled(mask) = self { *mask } else { 0 };
-        (1..=u64::BITS).filter(move |number| has_signal(mask, *number) && !ASKING_SIGNALS.contains(number))
+        self.known().filter(|number| !ASKING_SIGNALS.contains(number))
     }
 }
 
@@ -309,6 +318,36 @@ pub fn find_mutexes(threads: &mut [OsThread], in_mutex: &dyn Fn(i32) -> bool) {
     }
 }
 
+/// Tells waits that a timer of the process will end (timerfd_create(2)) from those without a time limit. True if there are any. Files
+/// of the process are read: to be called once the target runs again.
+pub fn find_timers(target: &dyn Target, threads: &mut [OsThread]) -> bool {
+    /// Descriptors of one call that are looked at.
+    const MOST: u64 = 64;
+    let Some(surroundings) = target.surroundings() else { return false };
+    let calls: HashMap<i32, Syscall> = target
+        .threads()
+        .iter()
+        .filter_map(|thread| Some((thread.lwp, thread.registers.as_ref().ok()?.syscall?)))
+        .collect();
+    let mut found = false;
+    for thread in threads {
+        let Blocked::Outside(name) = thread.blocked else { continue };
+        let Some(call) = calls.get(&thread.lwp) else { continue };
+        // `struct pollfd` has eight bytes, and begins with the descriptor (poll(2)).
+        let of_poll = |at: u64| target.read_u32(Addr(call.args[0]).offset(8 * at)).ok();
+        let descriptors: Vec<u32> = match name {
+            "read" | "readv" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => vec![call.args[0] as u32],
+            "poll" | "ppoll" => (0..call.args[1].min(MOST)).map_while(of_poll).collect(),
+            _ => continue,
+        };
+        if descriptors.into_iter().any(|number| surroundings.has_limit(number as i32)) {
+            thread.blocked = Blocked::No;
+            found = true;
+        }
+    }
+    found
+}
+
 /// Marks threads that wait for an interpreter's lock: `waits` has its holder, by the thread that waits.
 pub fn add_interpreter_locks(threads: &mut [OsThread], waits: &HashMap<i32, i32>) {
     for thread in threads {
@@ -337,7 +376,7 @@ pub fn find_yielding(target: &dyn Target, threads: &mut [OsThread]) {
 fn blocked(target: &dyn Target, pointers: &Pointers, lwp: i32, call: Syscall) -> Blocked {
     let Some(name) = target.arch().machine.call_name(call.number) else { return Blocked::No };
     let args = call.args;
-    // A time limit in milliseconds, negative for none, or a pointer to one.
+    // A time limit in milliseconds, negative for none, or a pointer to one: where it depends on the call.
     let endless = match name {
         // Who is about to make the call sleeps as well, as long as the word has the value.
         "futex" => return futex(target, pointers, lwp, args),
@@ -349,8 +388,11 @@ fn blocked(target: &dyn Target, pointers: &Pointers, lwp: i32, call: Syscall) ->
         "select" | "pselect6" => args[4] == 0,
         "epoll_pwait2" => args[3] == 0,
         "rt_sigtimedwait" => args[2] == 0,
-        "read" | "readv" | "write" | "writev" | "recvfrom" | "recvmsg" | "sendto" | "sendmsg" | "accept"
-        | "accept4" | "connect" | "wait4" | "waitid" | "pause" | "rt_sigsuspend" | "flock" | "msgrcv" | "semop" => true,
+        "semtimedop" => args[3] == 0,
+        "mq_timedreceive" | "mq_timedsend" | "recvmmsg" | "io_getevents" => args[4] == 0,
+        "read" | "readv" | "write" | "writev" | "preadv" | "pwritev" | "recvfrom" | "recvmsg" | "sendto"
+        | "sendmsg" | "sendmmsg" | "accept" | "accept4" | "connect" | "open" | "openat" | "wait4" | "waitid"
+        | "pause" | "rt_sigsuspend" | "flock" | "msgrcv" | "msgsnd" | "semop" => true,
         _ => false,
     };
     if endless { Blocked::Outside(name) } else { Blocked::No }

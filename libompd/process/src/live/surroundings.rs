@@ -180,6 +180,19 @@ impl Surroundings {
         Some(Descriptor { number, kind, link })
     }
 
+    /// True if a descriptor is a timer that will expire, or a set of `epoll` that watches one (proc_pid_fdinfo(5)).
+    pub fn has_limit(&self, number: i32) -> bool {
+        let will_expire = |number: i32| {
+            let left = self.details(number).and_then(|text| field(&text, "it_value:"));
+            left.is_some_and(|left| left.bytes().any(|byte| (b'1'..=b'9').contains(&byte)))
+        };
+        match self.descriptor(number, &|| false).map(|descriptor| descriptor.kind) {
+            Some(DescriptorKind::Timer) => will_expire(number),
+            Some(DescriptorKind::Epoll(watched)) => watched.into_iter().any(will_expire),
+            _ => false,
+        }
+    }
+
     /// `fdinfo` of a descriptor.
     fn details(&self, number: i32) -> Option<String> {
         self.process.text_of(&format!("fdinfo/{number}"))
@@ -524,6 +537,28 @@ mod tests {
         }
         assert!(own.has_descriptor("anon_inode:[io_uring]") && own.has_descriptor("/dev/null"));
         assert!(!own.has_descriptor("anon_inode:[eventpoll]"));
+    }
+
+    #[test]
+    fn timers_have_a_limit_if_they_will_expire() {
+        let root = tempfile::tempdir().expect("a folder");
+        let own = Surroundings { process: process(root.path(), OWN, "program", "") };
+        fs::create_dir_all(own.process.path("fdinfo")).expect("a folder");
+        let open = |number: i32, link: &str, details: &str| {
+            let path = own.process.path(&format!("fd/{number}"));
+            std::os::unix::fs::symlink(link, path).expect("a descriptor");
+            fs::write(own.process.path(&format!("fdinfo/{number}")), details).expect("its details");
+            own.has_limit(number)
+        };
+        let timer = |left: &str| format!("pos:\t0\nclockid: 1\nticks: 3\nit_value: {left}\nit_interval: (2, 0)\n");
+        assert!(
+            open(3, "anon_inode:[timerfd]", &timer("(1, 500)")) && open(4, "anon_inode:[timerfd]", &timer("(0, 7)"))
+        );
+        assert!(!open(5, "anon_inode:[timerfd]", &timer("(0, 0)")));
+        assert!(!open(6, "pipe:[44]", &timer("(1, 0)")));
+        assert!(open(7, "anon_inode:[eventpoll]", "tfd:        5 events: 19\ntfd:        3 events: 19\n"));
+        assert!(!open(8, "anon_inode:[eventpoll]", "tfd:        5 events: 19\n"));
+        assert!(!own.has_limit(9), "it is not open");
     }
 
     #[test]

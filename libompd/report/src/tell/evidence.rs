@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use ompd_process::{Addr, TargetKind};
 use ompd_runtime::icvs::{ACTIVE_LEVELS, MAX_ACTIVE_LEVELS};
 use ompd_runtime::model::*;
-use ompd_runtime::os::{Blocked, Outsider, Sharing, Signals};
+use ompd_runtime::os::{Blocked, OsThread, Outsider, Sharing, Signals};
 use ompd_runtime::waits_for::{Certainty, Node, Verdict, has_detached, object, standing};
 
 use super::teller::{Teller, unknown_owner, wait_of};
@@ -253,14 +253,22 @@ impl Teller<'_> {
             TargetKind::Debugged => "the debugger does not tell",
         };
         match &self.inspection.os.signals {
-            Signals::Handled(_) if !self.inspection.os.signals.may_arrive() => None,
             Signals::NotRecorded => Some(format!("{source} handlers of signals: one may let a thread continue")),
             Signals::Possible(module) => Some(format!(
                 "{source} handlers of signals: {} can have set one, which may let a thread continue",
                 escape(module.rsplit('/').next().unwrap_or(module))
             )),
             signals => {
-                let names: Vec<String> = signals.numbers().map(words::signal_name).collect();
+                // Who is asked to end posts a semaphore, and unsets no lock of OpenMP.
+                let in_runtime = |lwp| {
+                    let mut threads = self.inspection.runtimes.iter().filter_map(|r| r.thread_by_lwp(lwp));
+                    threads.any(|thread| thread.wait.value().is_some_and(Option::is_some))
+                };
+                let sleeps = |os: &OsThread| matches!(os.blocked, Blocked::Futex(_)) && !in_runtime(os.lwp);
+                let posts = self.inspection.os.threads.iter().any(sleeps);
+                let numbers = signals.numbers().chain(signals.asking().filter(|_| posts));
+                let names: Vec<String> = numbers.map(words::signal_name).collect();
+                let names = Some(names).filter(|names| !names.is_empty())?;
                 Some(format!("a handler may let a thread continue, when a signal arrives: {}", names.join(", ")))
             }
         }

@@ -686,6 +686,14 @@ fn what_may_end_a_hang_is_said_and_makes_it_a_suspicion() {
     assert!(of(none.clone(), &[]).starts_with("deadlock: "));
     let canceller = Outsider::Canceller("/usr/lib/libx.so".to_owned());
     assert!(of(none.clone(), &[canceller]).starts_with("deadlock: "), "no thread of it waits in pthread_join");
+    // Whoever is asked to end may post a semaphore.
+    let asked = |blocked| {
+        let mut p = p.clone();
+        p.foreign(blocked);
+        (p.os.signals, p.os.outsiders) = (Signals::Handled(1 << 14), vec![Outsider::Ring]);
+        told(&inspection(p)).contains("a handler may let a thread continue, when a signal arrives: SIGTERM")
+    };
+    assert_eq!([FUTEX, Blocked::No].map(asked), [true, false]);
     let all = [Outsider::Process(7), Outsider::Ring];
     for (text, said) in [
         (of(none, &all), "- process 7 may have the same memory (CLONE_VM), and may let a thread continue"),

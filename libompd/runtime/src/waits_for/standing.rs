@@ -38,13 +38,18 @@ pub fn standing(snapshot: &RuntimeSnapshot, id: TeamId) -> Option<Standing> {
     let (absent, unclear) = (0u32..)
         .take(team.members.len())
         .filter(|n| !waiting.contains(n))
-        .partition(|n| counted || is_known(snapshot, team, *n));
+        .partition(|n| counted || is_gone(team, *n) || is_known(snapshot, team, *n));
     Some(Standing { arrived, at_end: at_end > 0, absent, unclear })
 }
 
 /// The member of a team with this thread number, if it is a thread of the process.
 pub fn member<'s>(snapshot: &'s RuntimeSnapshot, team: &Team, number: u32) -> Option<&'s Thread> {
     team.members.get(number as usize).copied().flatten().and_then(|lwp| snapshot.thread_by_lwp(lwp))
+}
+
+/// True if no thread of the process is the member with this number.
+fn is_gone(team: &Team, number: u32) -> bool {
+    team.members.get(number as usize).is_some_and(Option::is_none)
 }
 
 /// True if the member's wait is known, or that it has none. A member that executes an explicit task may do so at the barrier.

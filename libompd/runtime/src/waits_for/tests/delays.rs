@@ -109,6 +109,9 @@ fn members_at_a_barrier_and_not_there() {
     let unclear = Standing { absent: vec![], unclear: vec![2], ..standing(2, false) };
     assert_eq!(of([Inside; 2], none, |p| p.snapshot.threads[2].wait = Fact::unknown(WHY)), Some(unclear.clone()));
     assert_eq!(of([Inside; 2], none, |p| p.snapshot.tasks[2].kind = fact(TaskKind::Explicit)), Some(unclear));
+    // What is no thread of the process is not there.
+    let gone = |p: &mut Process| p.snapshot.teams[0].members[2] = None;
+    assert_eq!(of([Inside; 2], none, gone), Some(standing(2, false)));
     // Not if the runtime counts as many as are seen.
     let unknown = |p: &mut Process| p.snapshot.threads[2].wait = Fact::unknown(WHY);
     assert_eq!(of([Inside; 2], (Some(2), Some(0)), unknown), Some(standing(2, false)));
