@@ -323,13 +323,14 @@ pub(crate) fn jumps_out(images: &Images<'_>, from: Addr) -> Vec<CallTo> {
 }
 
 /// The direct calls of the function that begins at `from`, and its jumps to other functions, in the order of their addresses. Empty
-/// if the function cannot be decoded.
-pub(crate) fn calls_of(images: &Images<'_>, from: Addr) -> Vec<CallTo> {
+/// if the function cannot be decoded, or has more than `most` bytes.
+pub(crate) fn calls_of(images: &Images<'_>, from: Addr, most: u64) -> Vec<CallTo> {
     let last = || {
         let image = images.at(from)?;
         let start = from.back(image.bias).0;
         let function = image.info.as_ref()?.file().function_range(start).filter(|function| function.start == start)?;
-        Some(Addr(function.end.checked_sub(1)?).offset(image.bias))
+        let last = function.end.checked_sub(1).filter(|last| last - start < most)?;
+        Some(Addr(last).offset(image.bias))
     };
     let Some(last) = last() else { return Vec::new() };
     let mut all = calls_up_to(images, last);

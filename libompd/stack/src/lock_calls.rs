@@ -2,8 +2,9 @@
 //!
 //! A runtime may not record which thread owns a lock. The code of a function on a stack shows which locks it has
 //! acquired before the place it has reached, and not released since. Functions that it has called count with what they acquire and
-//! release. This holds as far as addresses of code are in the order of execution. It is an inference: a branch may have skipped the call. [`LockCall::leads`] says whether the code leads from
-//! the call to the place. If a thread waits for the lock, an earlier call in its function counts only if it does.
+//! release. This holds as far as addresses of code are in the order of execution. It is an inference: a branch may have
+//! skipped the call. [`LockCall::leads`] says whether the code leads from the call to the place. If a thread waits for the lock, an
+//! earlier call in its function counts only if it does. What a function that was called acquires counts only then, too.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -25,8 +26,9 @@ use crate::report::Report;
 const FRAMES: usize = 64;
 /// Calls within calls that are followed: helpers of helpers.
 const DEPTH: usize = 3;
-/// Functions that are looked at because others call them.
+/// Functions that are looked at because others call them, and the bytes of each: helpers are small.
 const CALLED: usize = 1024;
+const BYTES_OF_CALLED: u64 = 2 << 10;
 
 /// A call that acquires a lock, made by a function on a thread's stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,7 +146,7 @@ impl Code<'_> {
         // One that calls itself adds nothing to itself.
         self.effects.borrow_mut().insert(begins, Rc::default());
         let mut effect = Effect::default();
-        for call in calls::calls_of(&self.process.images, begins) {
+        for call in calls::calls_of(&self.process.images, begins, BYTES_OF_CALLED) {
             let Some(locking) = lock_call(self.process, call.callee) else {
                 let own = self.effect(call.callee, depth - 1);
                 own.releases.iter().for_each(|variable| effect.release(*variable));
@@ -178,8 +180,12 @@ impl Code<'_> {
                     continue;
                 }
                 let effect = self.effect(call.callee, DEPTH);
-                // In another branch it has not been called.
-                if effect.is_none() || reached.is_some_and(|to| !calls::leads_to(&process.images, &call, &to)) {
+                if effect.is_none() {
+                    continue;
+                }
+                // In another branch it has not been called. Which call the thread is in, is not known of an indirect one.
+                let leads = reached.map(|to| calls::leads_to(&process.images, &call, &to));
+                if leads == Some(false) {
                     continue;
                 }
                 for variable in &effect.releases {
@@ -188,7 +194,7 @@ impl Code<'_> {
                         None => held.clear(),
                     }
                 }
-                for variable in &effect.holds {
+                for variable in effect.holds.iter().filter(|_| leads == Some(true)) {
                     match variable {
                         Some(variable) => drop(held.insert(*variable, call)),
                         None => of_unknown = Some(call),
