@@ -38,7 +38,7 @@ use ompd_inspection::Inspection;
 use ompd_inspection::outside::Outside;
 use ompd_process::{Addr, TargetKind};
 use ompd_runtime::family::{families, is_named_like_a_runtime};
-use ompd_runtime::model::{Fact, RuntimeSnapshot, Thread};
+use ompd_runtime::model::{Fact, RuntimeSnapshot, Thread, WaitKind};
 use ompd_runtime::process::{self, Nested};
 
 pub(crate) use loops::progress as loop_progress;
@@ -80,6 +80,8 @@ pub struct Page {
     gil: HashMap<i32, String>,
     /// The innermost code of the program's own source that threads are in, by LWP.
     places: HashMap<i32, String>,
+    /// What threads wait for that several runtimes know, by LWP.
+    waits: HashMap<i32, String>,
     /// Threads that are in teams of several runtimes.
     nested: Vec<Nested>,
     /// What each runtime is called where there are several, and where it begins: two files may be called the same.
@@ -109,6 +111,12 @@ impl Page {
     fn doing(&self, thread: &Thread) -> String {
         if let Some(waits) = thread.lwp.and_then(|lwp| self.gil.get(&lwp))
             && !matches!(thread.wait, Fact::Known { value: Some(_), .. })
+        {
+            return with_device(thread, waits.clone());
+        }
+        // A region of one runtime may wait for a lock of another.
+        if let Some(waits) = thread.lwp.and_then(|lwp| self.waits.get(&lwp))
+            && matches!(thread.wait, Fact::Known { value: None, .. })
         {
             return with_device(thread, waits.clone());
         }
@@ -183,6 +191,7 @@ impl Page {
             outside: Default::default(),
             gil: Default::default(),
             places: Default::default(),
+            waits: Default::default(),
             nested: Vec::new(),
             names: Vec::new(),
         }
@@ -198,6 +207,7 @@ impl Page {
             outside: inspection.outside.iter().filter_map(doing_outside).collect(),
             gil: python::waits(inspection),
             places: inspection.stacks.logical.iter().filter_map(stacks::innermost).collect(),
+            waits: waits_of_several(inspection),
             nested: process::nested(&inspection.runtimes),
             names: runtime_names(&inspection.runtimes),
             ..Page::empty(how.width)
@@ -456,6 +466,19 @@ pub(crate) fn body(inspection: &Inspection, view: View, how: How) -> String {
     plain(page.out.trim_matches('\n'))
 }
 
+/// What threads wait for in one of several runtimes, by LWP.
+fn waits_of_several(inspection: &Inspection) -> HashMap<i32, String> {
+    if inspection.runtimes.len() < 2 {
+        return HashMap::new();
+    }
+    let threads = inspection.runtimes.iter().flat_map(|runtime| &runtime.threads);
+    let waits = threads.filter_map(|thread| {
+        let wait = thread.wait.value()?.as_ref().filter(|wait| wait.kind != WaitKind::Pool)?;
+        Some((thread.lwp?, words::waiting(wait)))
+    });
+    waits.collect()
+}
+
 fn doing_outside(outside: &Outside) -> Option<(i32, Doing)> {
     let from = outside.call.as_ref().map(|_| outside::words(outside));
     Some((outside.lwp, Doing { what: outside::what(outside)?, from, waits: outside.wait.is_some() }))
@@ -640,7 +663,27 @@ fn issues(page: &mut Page, inspection: &Inspection) {
 
 #[cfg(test)]
 mod tests {
+    use ompd_runtime::os::Blocked;
+    use ompd_runtime::samples::{FUTEX, Process, wait};
+
     use super::*;
+    use crate::samples::judged;
+
+    /// Its own team sees such a thread do nothing, but for what the other runtime knows.
+    #[test]
+    fn wait_that_another_runtime_knows_is_told_in_every_team() {
+        let (mut one, mut other) = (Process::new(), Process::new());
+        let teams = [&mut one, &mut other].map(|process| process.team());
+        one.member(teams[0], FUTEX, None);
+        one.member(teams[0], Blocked::No, None);
+        other.member(teams[1], FUTEX, wait(WaitKind::Taskwait, teams[1]));
+        let os = one.os.clone();
+        let inspection = judged(vec![one.snapshot.into(), other.snapshot.into()], os);
+        let page = Page::of(&inspection, How::default());
+        let doing = |runtime: usize, lwp| page.doing(inspection.runtimes[runtime].thread_by_lwp(lwp).expect("a thread"));
+        assert_eq!([doing(0, 1), doing(1, 1)], ["waits in taskwait"; 2]);
+        assert_eq!(doing(0, 2), "running");
+    }
 
     fn wrapped(width: Option<u16>, lead: &str, text: &str) -> String {
         let mut page = Page::empty(width);
