@@ -680,7 +680,8 @@ mod tests {
         let os = one.os.clone();
         let inspection = judged(vec![one.snapshot.into(), other.snapshot.into()], os);
         let page = Page::of(&inspection, How::default());
-        let doing = |runtime: usize, lwp| page.doing(inspection.runtimes[runtime].thread_by_lwp(lwp).expect("a thread"));
+        let doing =
+            |runtime: usize, lwp| page.doing(inspection.runtimes[runtime].thread_by_lwp(lwp).expect("a thread"));
         assert_eq!([doing(0, 1), doing(1, 1)], ["waits in taskwait"; 2]);
         assert_eq!(doing(0, 2), "running");
     }

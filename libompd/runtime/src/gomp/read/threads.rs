@@ -9,6 +9,7 @@ use crate::model::*;
 use crate::owner::CodeOwner;
 
 /// A `gomp_thread` that has been used.
+#[derive(Clone)]
 pub(super) struct GompThread {
     pub(super) lwp: i32,
     pub(super) addr: Addr,

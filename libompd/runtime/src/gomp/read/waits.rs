@@ -78,7 +78,10 @@ pub(super) fn read(
     let futexes = futexes::collect(context, threads, pools, teams, tasks);
     let (locks, lock_ids) = (Vec::new(), HashMap::new());
     let mut reader = WaitReader { context, teams, tasks, futexes, locks, lock_ids };
+    let set_aside = Reason::from(Own::SetAside);
     let wait = |raw: &GompThread| match &raw.unsettled {
+        // What it waits for in its target region is as for any other thread.
+        Some(why) if *why == set_aside => reader.wait_of(&GompThread { idle: false, ..raw.clone() }),
         Some(why) => Fact::unknown(why),
         None => reader.wait_of(raw),
     };

@@ -9,6 +9,7 @@ use super::teams::Teams;
 use super::threads::Idle;
 use super::threads::Threads;
 use super::{Context, Notes};
+use crate::bind::StructData;
 use crate::excerpt::{NOT_LOOKED_FOR, Tasks as Wanted};
 use crate::limits;
 use crate::model::*;
@@ -19,6 +20,7 @@ pub(super) fn read(context: &Context<'_>, threads: &Threads, teams: &Teams, note
     let mut reader = TaskReader { context, threads, teams, notes, queued, found };
     reader.read_executed();
     if context.reach.is_whole() {
+        reader.read_implicit();
         reader.read_others();
     }
     reader.number_implicit();
@@ -38,6 +40,37 @@ impl TaskReader<'_> {
             match wanted {
                 None => self.read_ancestors(id),
                 Some(wanted) => self.notes.short |= self.read_generating(id, wanted).is_err(),
+            }
+        }
+    }
+
+    /// The implicit tasks of members that execute an explicit task which another member generated: nothing leads from it to them.
+    fn read_implicit(&mut self) {
+        let s = &self.context.kmp.structs;
+        let Ok(size) = s.taskdata.size.get() else { return };
+        for thread in self.threads.list.iter().filter(|thread| matches!(thread.idle, Idle::No)) {
+            let find = || {
+                let current = self.found.ids.get(&thread.view.ptr(&s.info.current_task).ok()?)?;
+                let explicit = self.found.list[current.0].kind.get().is_some_and(TaskKind::is_explicit);
+                let team = self.teams.found.get(&thread.team).filter(|_| explicit)?;
+                let (number, members) = (thread.view.count(&s.info.ds_tid).ok()?, team.count(&s.team.nproc).ok()?);
+                // The regions of a team of one share the array, in which only the last has its task.
+                let first = team.ptr(&s.team.implicit_tasks).ok().filter(|_| members > 1 && number < members)?;
+                let at = first.offset(size.checked_mul(number.into())?);
+                (!first.is_null() && !self.found.ids.contains_key(&at)).then_some(at)
+            };
+            let Some(at) = find() else { continue };
+            let is_one = |view: &StructData| -> Result<bool, Reason> {
+                let of_team = view.ptr(&s.taskdata.team)? == thread.team;
+                let is_over = self.flag(view, &s.flags.tasktype)? || self.flag(view, &s.flags.complete)?;
+                Ok(of_team && !is_over && !view.ptr(&s.taskdata.parent)?.is_null())
+            };
+            let read = TaskReader::read_one(self.context, at).and_then(|view| Ok(is_one(&view)?.then_some(view)));
+            match read.and_then(|view| view.map(|view| self.add_view(view)).transpose()) {
+                Ok(Some(id)) => self.read_ancestors(id),
+                Ok(None) => {}
+                Err(why) if why.is_layout() => {}
+                Err(why) => self.notes.issue(format!("task {at}"), why),
             }
         }
     }

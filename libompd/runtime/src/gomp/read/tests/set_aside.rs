@@ -1,6 +1,7 @@
 //! Members of teams that execute a target region on the host.
 
 use super::*;
+use crate::gomp::reason::Own;
 use crate::handmade::with_symbols;
 
 /// Where the function for target regions is.
@@ -89,6 +90,21 @@ fn thread_that_uses_openmp_in_the_target_region_is_a_member_and_what_its_data_sa
     let of = |descriptor| found.teams.iter().find(|team| team.descriptor == descriptor).expect("a team");
     assert_eq!(of(inner).members, [Some(3)]);
     assert_eq!(found.teams[0].members, [Some(1), Some(2), Some(3)]);
+}
+
+/// What a thread waits for in its target region is read like that of any other.
+#[test]
+fn wait_in_a_target_region_is_known() {
+    let (mut made, _) = with_member(2, &WHOLE);
+    let lock = made.zeros(8);
+    made.write(lock, 2, 4);
+    let general = made.target.threads[2].registers.as_ref().expect("registers").general;
+    made.sleeps(3, lock, 2);
+    made.target.threads[2].registers.as_mut().expect("registers").general = general;
+    let found = made.snapshot();
+    let own = found.threads.iter().find(|thread| thread.lwp == Some(3)).expect("the thread");
+    // Of a word that the program owns, only names say more.
+    assert_eq!((own.role.why(), own.wait.why()), (Some(&Own::SetAside.into()), Some(&Own::UnknownWord.into())));
 }
 
 #[test]
