@@ -206,7 +206,7 @@ fn nested_copies_of_one_name() {
     };
     let (middle, inner) = (lwp("own 1, a 0"), lwp("a 2, b 0"));
     says(format!("0 (LWP {inner}) waits at a barrier (nested_runtimes.c:25); around it, thread 2 of team 0 in {a}"));
-    says(format!("2 (LWP {inner}) in system call futex; inside, thread 0 of team 0 in {b}"));
-    says(format!("1 (LWP {middle}) in system call futex; inside, thread 0 of team 0 in {a}"));
+    says(format!("2 (LWP {inner}) waits at a barrier (nested_runtimes.c:25); inside, thread 0 of team 0 in {b}"));
+    says(format!("1 (LWP {middle}) waits at a barrier (nested_runtimes.c:37); inside, thread 0 of team 0 in {a}"));
     running.release().expect("it goes on to its end");
 }

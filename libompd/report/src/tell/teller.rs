@@ -422,15 +422,19 @@ impl Teller<'_> {
         if passed().any(|call| is_other(call.lwp)) {
             return None;
         }
-        // Who waits for it may have set it before, and others may have left the function in which they did. That counts unless the one
-        // that is left has set some lock, or waits for one.
+        // Who waits for it may have set it before, and others that execute the program's source may have left the function in which
+        // they did. That counts unless the one that is left has set some lock, or waits for one.
         let graph = &self.inspection.waits_for.graph;
         let sets_some = |lwp: i32| passed().any(|call| call.lwp == lwp && call.variable.is_none());
         let wants_one = |lwp: i32| {
             let wait = snapshot.thread_by_lwp(lwp).and_then(|thread| thread.wait.value()).and_then(Option::as_ref);
             wait.is_some_and(|wait| wait.kind.is_for_lock())
         };
-        let is_there = |lwp: i32| is_other(lwp) && !graph.is_parked(lwp);
+        let in_source = |lwp: i32| {
+            let stack = self.inspection.stacks.logical.iter().find(|stack| stack.lwp == lwp);
+            stack.is_none_or(|stack| stack.frames.iter().any(|frame| frame.line.is_some()))
+        };
+        let is_there = |lwp: i32| is_other(lwp) && !graph.is_parked(lwp) && in_source(lwp);
         let is_doubtful = waiting.iter().any(|lwp| sets_some(*lwp))
             || self.inspection.threads.iter().any(|thread| is_there(thread.lwp));
         if is_doubtful && !sets_some(only) && !wants_one(only) {
