@@ -255,7 +255,7 @@ class Modules(unittest.TestCase):
             self.assertTrue(is_system(path), path)
         for module in (
             None,
-            "/home/libcommon.so",
+            "/opt/libcommon.so",
             "/usr/lib/libc++.so.1",
             "/lib/libcrypto.so.3",
             "/lib/libc.so.6/libmine.so",

@@ -169,8 +169,8 @@ class Places(unittest.TestCase):
             self.assertEqual(candidates(None, self.adapter)[2:], [Path(f"/cargo/{kind}") / NAME for kind in ("release", "debug")])
 
     def test_home_is_known_in_the_path_that_the_user_chose(self) -> None:
-        with mock.patch.dict(os.environ, {"HOME": "/home/user"}):
-            self.assertEqual(candidates("~/libompd.so", self.adapter), [Path("/home/user/libompd.so")])
+        with mock.patch.dict(os.environ, {"HOME": "/users/own"}):
+            self.assertEqual(candidates("~/libompd.so", self.adapter), [Path("/users/own/libompd.so")])
 
 
 class Sessions(unittest.TestCase):

@@ -653,7 +653,7 @@ class Events(unittest.TestCase):
         self.assertEqual(self.printed(7, "barrier-begin").splitlines()[1], "  at: ?? (file.c:5)")
         self.assertIs(self.debugger.frame, program)
         # A library of the user's has a place like the program.
-        self.debugger.libraries[range(0x1100, 0x1200)] = "/home/libcommon.so"
+        self.debugger.libraries[range(0x1100, 0x1200)] = "/opt/libcommon.so"
         self.debugger.select_thread(self.world.threads[0])
         self.printed(7, "barrier-begin")
         self.assertIs(self.debugger.frame, program)

@@ -138,7 +138,7 @@ impl Inspection {
 pub enum Verdicts {
     /// Nothing: there will be no verdict, and nobody looks for what may end a hang.
     None,
-    /// What a single look shows. Whoever looks again and again tells what stays.
+    /// What one look shows. The caller compares several looks.
     OfEachLook,
     /// What several looks agree on, with names for whatever is part of it.
     Confirmed,

@@ -321,14 +321,21 @@ pub fn find_mutexes(threads: &mut [OsThread], in_mutex: &dyn Fn(i32) -> bool) {
 /// Tells waits that a timer of the process will end (timerfd_create(2)) from those without a time limit. True if there are any. Files
 /// of the process are read: to be called once the target runs again.
 pub fn find_timers(target: &dyn Target, threads: &mut [OsThread]) -> bool {
-    /// Descriptors of one call that are looked at.
+    /// Descriptors of one call that are looked at, and of all calls together.
     const MOST: u64 = 64;
+    const MOST_OF_ALL: usize = 4096;
     let Some(surroundings) = target.surroundings() else { return false };
     let calls: HashMap<i32, Syscall> = target
         .threads()
         .iter()
         .filter_map(|thread| Some((thread.lwp, thread.registers.as_ref().ok()?.syscall?)))
         .collect();
+    // All threads have the same descriptors.
+    let mut known: HashMap<u32, bool> = HashMap::new();
+    let mut has_limit = |number: u32| match known.len() < MOST_OF_ALL {
+        true => *known.entry(number).or_insert_with(|| surroundings.has_limit(number as i32)),
+        false => known.get(&number).copied().unwrap_or(false),
+    };
     let mut found = false;
     for thread in threads {
         let Blocked::Outside(name) = thread.blocked else { continue };
@@ -340,7 +347,7 @@ pub fn find_timers(target: &dyn Target, threads: &mut [OsThread]) -> bool {
             "poll" | "ppoll" => (0..call.args[1].min(MOST)).map_while(of_poll).collect(),
             _ => continue,
         };
-        if descriptors.into_iter().any(|number| surroundings.has_limit(number as i32)) {
+        if descriptors.into_iter().any(&mut has_limit) {
             thread.blocked = Blocked::No;
             found = true;
         }

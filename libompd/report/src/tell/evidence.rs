@@ -259,7 +259,7 @@ impl Teller<'_> {
                 escape(module.rsplit('/').next().unwrap_or(module))
             )),
             signals => {
-                // Who is asked to end posts a semaphore, and unsets no lock of OpenMP.
+                // Handlers of the signals that ask a process to end post semaphores. They do not unset locks of OpenMP.
                 let in_runtime = |lwp| {
                     let mut threads = self.inspection.runtimes.iter().filter_map(|r| r.thread_by_lwp(lwp));
                     threads.any(|thread| thread.wait.value().is_some_and(Option::is_some))

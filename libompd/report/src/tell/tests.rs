@@ -686,7 +686,7 @@ fn what_may_end_a_hang_is_said_and_makes_it_a_suspicion() {
     assert!(of(none.clone(), &[]).starts_with("deadlock: "));
     let canceller = Outsider::Canceller("/usr/lib/libx.so".to_owned());
     assert!(of(none.clone(), &[canceller]).starts_with("deadlock: "), "no thread of it waits in pthread_join");
-    // Whoever is asked to end may post a semaphore.
+    // The handler of SIGTERM may post a semaphore.
     let asked = |blocked| {
         let mut p = p.clone();
         p.foreign(blocked);

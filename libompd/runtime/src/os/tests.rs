@@ -22,6 +22,25 @@ fn a_call_that_may_not_have_begun_proves_nothing() {
 }
 
 #[test]
+fn calls_without_a_time_limit() {
+    let target = FakeTarget::new(TargetKind::Core, Arch::X86_64);
+    let of = |name: &str, args| {
+        let number = target.arch().machine.call_number(name).expect("a number");
+        blocked(&target, &Pointers::default(), 1, Syscall { number, args, begun: true })
+    };
+    // The limit is a pointer, in the argument of this number.
+    for (name, limit) in [("semtimedop", 3), ("mq_timedreceive", 4), ("mq_timedsend", 4), ("recvmmsg", 4)] {
+        let mut args = [1; 6];
+        assert_eq!(of(name, args), Blocked::No, "{name}");
+        args[limit] = 0;
+        assert_eq!(of(name, args), Blocked::Outside(name));
+    }
+    for name in ["msgsnd", "sendmmsg", "openat", "preadv"] {
+        assert_eq!(of(name, [1; 6]), Blocked::Outside(name));
+    }
+}
+
+#[test]
 fn handlers_that_may_let_threads_go_on() {
     let mask = |numbers: &[u32]| numbers.iter().fold(0, |mask, n| mask | 1 << (n - 1));
     let of = |numbers: &[u32]| signals(Some(mask(numbers)), [None, Some(mask(&[12]))]);

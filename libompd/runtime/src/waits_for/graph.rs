@@ -419,7 +419,7 @@ impl<'a> Builder<'a> {
             }
             // Handlers post semaphores and send notice: that is what they are for.
             Blocked::Futex(_) if self.os.signals.of_timers() => self.set(node, Mode::Free, Vec::new()),
-            // A program that waits to be asked to end does so until it is.
+            // The handler of SIGTERM may post it: the program waits until it is asked to end.
             Blocked::Futex(_) if self.os.signals.ask_to_end() && !self.frozen => self.set(node, Mode::Free, Vec::new()),
             Blocked::Futex(_) => self.set(node, Mode::Any, vec![Node::Anyone]),
             Blocked::Outside(_) if self.frozen => self.set(node, Mode::Any, vec![Node::Anyone]),
