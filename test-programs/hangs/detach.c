@@ -3,10 +3,31 @@
  * parent.
  *   (nothing)    the parent waits in taskwait
  *   -DTASKGROUP  at the end of a taskgroup
- *   -DBARRIER    at a barrier */
+ *   -DBARRIER    at a barrier
+ *   -DUNDEFERRED in the task itself, which is not deferred */
 #include "expect.h"
 
-static atomic_int made, ran;
+static atomic_int made;
+
+#ifdef UNDEFERRED
+TRUTH_MARKER void detached_body(omp_event_handle_t event) {
+    truth_note_object("event", "event", (uintptr_t)event);
+    atomic_store(&made, 1);
+    truth_note("parent", TRUTH_EVENT, NULL, TRUTH_BODY(TRUTH_EXPLICIT, detached_body));
+    truth_hang("detach", 3);
+}
+
+static void make_task(void) {
+    omp_event_handle_t event = (omp_event_handle_t)0;
+#pragma omp task detach(event) if (0)
+    {
+        detached_body(event);
+        TRUTH_KEEP_FRAME();
+    }
+    truth_step();
+}
+#else
+static atomic_int ran;
 
 TRUTH_MARKER void detached_body(void) {
     atomic_store(&ran, 1);
@@ -25,6 +46,7 @@ static void make_task(void) {
     atomic_store(&made, 1);
     truth_wait_for(&ran);
 }
+#endif
 
 #if defined(TASKGROUP)
 #define WAIT TRUTH_TASKGROUP
@@ -40,8 +62,10 @@ TRUTH_MARKER void parent_body(void) {
 #endif
     {
         make_task();
+#ifndef UNDEFERRED
         truth_note("parent", WAIT, NULL, TRUTH_BODY(TRUTH_IMPLICIT, parent_body));
         truth_hang("detach", 3);
+#endif
     }
 #if defined(BARRIER)
 #pragma omp barrier
@@ -70,8 +94,14 @@ int main(void) {
 #else
     const char *verdict = "deadlock";
 #endif
+    /* of a task that is not deferred, the runtime does not keep the function */
+#ifdef UNDEFERRED
+    const char *tasks = NULL;
+#else
+    const char *tasks = "detached_body";
+#endif
     truth_expect(.verdict = verdict, .situation = "unfulfilled_event", .threads = "parent", .objects = "event",
-                 .tasks = "detached_body");
+                 .tasks = tasks);
 #pragma omp parallel num_threads(3)
     {
         if (omp_get_thread_num() == 1)

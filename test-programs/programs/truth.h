@@ -60,6 +60,7 @@ enum truth_wait {
     TRUTH_JOIN,  /* in pthread_join */
     TRUTH_MUTEX, /* in pthread_mutex_lock */
     TRUTH_OTHER, /* in a system call, whichever */
+    TRUTH_EVENT, /* for the event of its own task */
 };
 
 enum truth_kind { TRUTH_INITIAL, TRUTH_IMPLICIT, TRUTH_EXPLICIT, TRUTH_NO_TASK };
@@ -339,7 +340,7 @@ static inline void truth_await_blocked(const struct truth_thread *thread) {
 static inline const char *truth_wait_name(enum truth_wait wait) {
     static const char *const names[] = {"lock",  "nest_lock", "critical", "barrier", "taskwait", "taskgroup",
                                         "sleep", "pipe",      "idle",     "ordered", "yield",    "join",  "mutex",
-                                        "other"};
+                                        "other", "event"};
     return names[wait];
 }
 

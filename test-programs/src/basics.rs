@@ -60,6 +60,8 @@ pub enum Wait {
     Mutex,
     /// In a system call of the program's own, whichever it is.
     Other,
+    /// For the event of its own task, which is not deferred.
+    Event,
 }
 
 impl Wait {
@@ -68,7 +70,7 @@ impl Wait {
     pub fn may_spin(self, kmp: bool) -> bool {
         match self {
             Wait::Yield => true,
-            Wait::Sleep | Wait::Pipe | Wait::Idle | Wait::Join | Wait::Mutex | Wait::Other => false,
+            Wait::Sleep | Wait::Pipe | Wait::Idle | Wait::Join | Wait::Mutex | Wait::Other | Wait::Event => false,
             Wait::Lock
             | Wait::NestLock
             | Wait::Critical

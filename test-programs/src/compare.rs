@@ -275,6 +275,7 @@ fn compare_wait(all: &mut Comparison, of: &str, thread: &Thread, found: &Value, 
         Wait::Taskgroup => ("taskgroup", "wait_taskgroup"),
         Wait::Idle => ("next region", "idle"),
         Wait::Ordered => ("ordered", "wait_ordered"),
+        Wait::Event => ("event", ""),
         Wait::Pipe | Wait::Sleep | Wait::Yield | Wait::Join | Wait::Mutex | Wait::Other => {
             // It is in abort(), in the C library, through which libomp waits as well: unknown is right.
             if thread.role == "crasher" && kmp && found["wait"].get("unknown").is_some() {
@@ -294,7 +295,7 @@ fn compare_wait(all: &mut Comparison, of: &str, thread: &Thread, found: &Value, 
         }
     };
     match state {
-        // Wherever memory leaves it open, as said above.
+        // Wherever memory leaves it open, or OMPT has no state for it.
         "" => all.holds(found["state"].get("unknown").is_some(), || format!("{of}: state {}", found["state"])),
         _ => {
             if let Some(found) = all.known(&format!("{of}: state"), &found["state"]) {

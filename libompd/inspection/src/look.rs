@@ -228,8 +228,10 @@ pub(crate) fn conclude(
     threads.sort_by_key(|t| t.lwp);
     let mut outside = outside::find(target, lines.code(), stacks, &report, &os, &snapshots, &threads);
     for thread in outside.iter_mut().filter(|_| confirmed) {
-        thread.object =
-            thread.wait.as_ref().and_then(OutsideWait::word).and_then(|word| names.expression(word, Some(thread.lwp)));
+        let name =
+            thread.wait.as_ref().and_then(OutsideWait::word).map(|word| names.expression(word, Some(thread.lwp)));
+        // The C++ library's own words are shared by objects that have nothing to do with each other (`__waiter_pool_base`).
+        thread.object = name.flatten().filter(|name| !name.starts_with("std::"));
     }
     let mut issues: Vec<Issue> =
         target.issues().iter().map(|text| Issue::new("target", Trouble::Target { what: text.clone() })).collect();

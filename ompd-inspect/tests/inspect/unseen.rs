@@ -80,6 +80,7 @@ fn check_thread(thread: &Thread, found: &Value, ours: &Value) -> Vec<String> {
         Wait::Taskgroup => &["taskgroup", "taskwait or taskgroup"],
         Wait::Idle => &["next region"],
         Wait::Ordered => &["ordered"],
+        Wait::Event => &["event"],
         Wait::Pipe | Wait::Sleep | Wait::Yield | Wait::Join | Wait::Mutex | Wait::Other => &[],
     };
     let wait = &found["wait"];

@@ -16,7 +16,7 @@ pub struct Outside {
     pub call: Option<Call>,
     /// What it waits for.
     pub wait: Option<OutsideWait>,
-    /// What the source calls the object that it waits on (text of the target), as `queue.mutex`.
+    /// What the source of the program calls the object that it waits on (text of the target), as `queue.mutex`.
     pub object: Option<String>,
 }
 

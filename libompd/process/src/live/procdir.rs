@@ -130,6 +130,19 @@ impl ProcDir {
         self.dir.join(below)
     }
 
+    /// The same process by a thread that lives, if its first one has ended: `fd`, `fdinfo`, `ns`, `net` and `exe` of that show
+    /// nothing any more (`exit_files` and `exit_task_namespaces` in kernel/exit.c). `stat` and `task` are not to be read by it.
+    pub fn by_living_thread(&self) -> ProcDir {
+        let has_ended = |stat: io::Result<Stat>| stat.is_ok_and(|stat| matches!(stat.state, 'Z' | 'X'));
+        if !has_ended(self.stat()) {
+            return self.clone();
+        }
+        let mut tids = self.tasks().unwrap_or_default().into_iter();
+        let living = tids.find(|tid| *tid != self.pid && !has_ended(self.task_stat(*tid)));
+        let dir = living.map_or_else(|| self.dir.clone(), |tid| self.path(&format!("task/{tid}")));
+        ProcDir { dir, ..self.clone() }
+    }
+
     fn text(&self, name: &str) -> io::Result<String> {
         Ok(String::from_utf8_lossy(&fs::read(self.path(name))?).into_owned())
     }

@@ -8,6 +8,7 @@ use std::io::{BufReader, Read as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -36,6 +37,8 @@ const MOST_BYTES: u64 = 16 << 20;
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     process: ProcDir,
+    /// The same where its descriptors and namespaces are: see [`ProcDir::by_living_thread`].
+    living: OnceLock<ProcDir>,
 }
 
 /// An open descriptor.
@@ -152,13 +155,17 @@ pub struct ThreadState {
 
 impl Surroundings {
     pub(super) fn of(process: &ProcDir) -> Surroundings {
-        Surroundings { process: process.clone() }
+        Surroundings { process: process.clone(), living: OnceLock::new() }
+    }
+
+    fn living(&self) -> &ProcDir {
+        self.living.get_or_init(|| self.process.by_living_thread())
     }
 
     /// What a descriptor is. `None` if it is closed, or not readable. A thread in state D may wait for a file on a
     /// server that does not answer. If `answers` returns false, the file itself is not examined.
     pub fn descriptor(&self, number: i32, answers: &dyn Fn() -> bool) -> Option<Descriptor> {
-        let path = self.process.path(&format!("fd/{number}"));
+        let path = self.living().path(&format!("fd/{number}"));
         let link = fs::read_link(&path).ok()?.to_string_lossy().into_owned();
         let anonymous = link.strip_prefix("anon_inode:").map(|name| name.trim_matches(['[', ']']));
         let kind = match anonymous {
@@ -195,7 +202,7 @@ impl Surroundings {
 
     /// `fdinfo` of a descriptor.
     fn details(&self, number: i32) -> Option<String> {
-        self.process.text_of(&format!("fdinfo/{number}"))
+        self.living().text_of(&format!("fdinfo/{number}"))
     }
 
     /// The processes of the same user, this one included, that have files open with one of these links.
@@ -259,7 +266,8 @@ impl Surroundings {
             Ok(_) => return Scan::Refused,
             Err(_) => return failed(),
         }
-        let folder = other.path("fd");
+        let files = other.by_living_thread();
+        let folder = files.path("fd");
         // Kernel threads have none, and large machines have thousands of those.
         if are_counted && fs::metadata(&folder).is_ok_and(|of| of.len() == 0) {
             return if other.path("").exists() { Scan::Complete } else { Scan::Ended };
@@ -273,7 +281,7 @@ impl Surroundings {
             else {
                 continue;
             };
-            let (reads, writes) = other.text_of(&format!("fdinfo/{number}")).map_or((true, true), |text| access(&text));
+            let (reads, writes) = files.text_of(&format!("fdinfo/{number}")).map_or((true, true), |text| access(&text));
             let name = other.task_name(pid);
             let holder = Holder { pid, own, name, descriptor: number, reads, writes };
             held.push((link.to_owned(), holder));
@@ -308,7 +316,7 @@ impl Surroundings {
             }
         }
         let namespace = |process: &Path| fs::read_link(process.join("ns/net")).ok();
-        let is_near = namespace(&self.process.path("")) == namespace(&self.process.root.join("self"));
+        let is_near = namespace(&self.living().path("")) == namespace(&self.process.root.join("self"));
         let entries = self.table("net/unix").and_then(|file| UnixNetEntries::from_buf_read(file).ok());
         for of in entries.map(|entries| entries.0).unwrap_or_default() {
             if links.contains(&link(of.inode)) {
@@ -322,7 +330,7 @@ impl Surroundings {
     }
 
     fn table(&self, name: &str) -> Option<BufReader<std::io::Take<fs::File>>> {
-        let file = fs::File::open(self.process.path(name)).ok()?;
+        let file = fs::File::open(self.living().path(name)).ok()?;
         Some(BufReader::new(file.take(MOST_BYTES)))
     }
 
@@ -360,7 +368,8 @@ impl Surroundings {
         let Ok(entries) = fs::read_dir(&self.process.root) else { return Vec::new() };
         let pids = entries.flatten().filter_map(|entry| number(&entry)).filter(|pid| *pid != self.process.pid);
         let others = pids.map(|pid| ProcDir::new(&self.process.root, pid));
-        let alike = others.filter(|other| user(other) == Some(by) && program(other, "exe") == Some(executed));
+        let alike = others
+            .filter(|other| user(other) == Some(by) && program(&other.by_living_thread(), "exe") == Some(executed));
         let memory = |of: &ProcDir| of.text_of("statm");
         let sharers = alike.take(MOST_PROCESSES).filter(|other| {
             let use_as_much = || memory(other).is_some_and(|used| memory(&self.process) == Some(used));
@@ -375,7 +384,7 @@ impl Surroundings {
 
     /// Whether it has a descriptor whose link in `/proc/PID/fd` says this.
     pub fn has_descriptor(&self, link: &str) -> bool {
-        let entries = fs::read_dir(self.process.path("fd")).into_iter().flatten().flatten();
+        let entries = fs::read_dir(self.living().path("fd")).into_iter().flatten().flatten();
         entries.take(MOST_LINKS).any(|entry| fs::read_link(entry.path()).is_ok_and(|of| of.as_os_str() == link))
     }
 
@@ -398,7 +407,7 @@ impl Surroundings {
             _ => return None,
         };
         let same = clock == ClockId::CLOCK_REALTIME
-            || namespace(&self.process.path("")) == namespace(&self.process.root.join("self"));
+            || namespace(&self.living().path("")) == namespace(&self.process.root.join("self"));
         same.then(|| clock_gettime(clock).ok().map(Duration::from)).flatten()
     }
 }
@@ -492,7 +501,7 @@ mod tests {
             fs::write(root.join(program), program).expect("a program");
         }
         let process = |pid, program, used| process(root, pid, program, used);
-        let own = Surroundings { process: process(OWN, "program", "100 7 5 1 0 20 0\n") };
+        let own = Surroundings::of(&process(OWN, "program", "100 7 5 1 0 20 0\n"));
         assert_eq!(own.sharers(), []);
         process(OWN + 1, "program", "100 7 5 1 0 21 0\n");
         process(OWN + 2, "other", "100 7 5 1 0 20 0\n");
@@ -530,7 +539,7 @@ mod tests {
     #[test]
     fn descriptors_are_known_by_their_links() {
         let root = tempfile::tempdir().expect("a folder");
-        let own = Surroundings { process: process(root.path(), OWN, "program", "") };
+        let own = Surroundings::of(&process(root.path(), OWN, "program", ""));
         assert!(!own.has_descriptor("anon_inode:[io_uring]"));
         for (number, link) in [(0, "/dev/null"), (7, "anon_inode:[io_uring]")] {
             std::os::unix::fs::symlink(link, own.process.path(&format!("fd/{number}"))).expect("a descriptor");
@@ -539,10 +548,32 @@ mod tests {
         assert!(!own.has_descriptor("anon_inode:[eventpoll]"));
     }
 
+    /// The first thread has ended, and its descriptors are gone.
+    #[test]
+    fn descriptors_are_those_of_a_thread_that_lives() {
+        let root = tempfile::tempdir().expect("a folder");
+        let own = process(root.path(), OWN, "program", "");
+        let state = |folder: &Path, letter| {
+            let zeros = " 0".repeat(49);
+            fs::write(folder.join("stat"), format!("1 (name) {letter}{zeros}\n")).expect("its state");
+        };
+        for (tid, letter) in [(OWN, 'Z'), (OWN + 1, 'X'), (OWN + 2, 'S')] {
+            let thread = own.path(&format!("task/{tid}"));
+            fs::create_dir_all(thread.join("fd")).expect("a thread");
+            state(&thread, letter);
+        }
+        let of_living = own.path(&format!("task/{}/fd/5", OWN + 2));
+        std::os::unix::fs::symlink("pipe:[9]", of_living).expect("a descriptor");
+        let found = |own: &ProcDir| Surroundings::of(own).descriptor(5, &|| true).map(|found| found.link);
+        assert_eq!(found(&own), None);
+        state(&own.path(""), 'Z');
+        assert_eq!(found(&own), Some("pipe:[9]".to_owned()));
+    }
+
     #[test]
     fn timers_have_a_limit_if_they_will_expire() {
         let root = tempfile::tempdir().expect("a folder");
-        let own = Surroundings { process: process(root.path(), OWN, "program", "") };
+        let own = Surroundings::of(&process(root.path(), OWN, "program", ""));
         fs::create_dir_all(own.process.path("fdinfo")).expect("a folder");
         let open = |number: i32, link: &str, details: &str| {
             let path = own.process.path(&format!("fd/{number}"));

@@ -24,7 +24,8 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let lock = || with_mutexes.first().cloned().unwrap_or_else(|| "the lock".to_owned());
     let missing = matches!(verdict.situation, Situation::MissingMember) && with_mutexes.is_empty();
     let by_itself = teller.probably_held_by_waiter(verdict);
-    if (missing || verdict.certainty == Certainty::Waiting && by_itself.is_none())
+    let in_tasks = verdict.situation == Situation::ClosedWaits && teller.outside_in_tasks(verdict).is_some();
+    if (missing || in_tasks || verdict.certainty == Certainty::Waiting && by_itself.is_none())
         && let Some(fix) = outside(teller, verdict)
     {
         return fix;
@@ -117,6 +118,10 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
         Situation::ClosedWaits if teller.missing(verdict).is_some() => {
             "No thread may end in a parallel region (pthread_exit), and no child of fork may continue one.".to_owned()
         }
+        Situation::ClosedWaits if locks.is_empty() && in_tasks => {
+            let (outside, ..) = teller.outside_in_tasks(verdict).unwrap_or_default();
+            format!("No thread of the process can end what {} waits for: see who else can.", teller.whos(&outside))
+        }
         Situation::ClosedWaits if locks.is_empty() && teller.turn(verdict).is_some() => {
             "A thread must finish its ordered region before it waits: move the wait out of the loop.".to_owned()
         }
@@ -129,10 +134,20 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
         }
         Situation::ClosedWaits if teller.barrier(verdict).is_some() => {
             let told = teller.probable_holder(verdict).map(|(_, lock, _)| lock);
+            // Who waits for the only lock may hold it as well as who waits at the barrier, unless code tells otherwise.
+            let is_lock = |node: &&Node| matches!(node, Node::Lock(..) | Node::Word(..));
+            let lock = verdict.core.iter().find(is_lock).filter(|_| told.is_none());
+            let waiters = lock.map_or_else(Vec::new, |lock| teller.waiters(verdict, *lock));
+            let itself = match waiters[..] {
+                [waiter] => {
+                    format!(" If {} holds it: release it before it is acquired again.", teller.whos(&[waiter]))
+                }
+                _ => String::new(),
+            };
             let names = told.map_or_else(|| locks.clone(), |lock| vec![lock]);
             let it = if names.len() == 1 { "it" } else { "them" };
             let names = words::and(&names[..names.len().min(MOST_NAMED)]);
-            format!("Release {names} before the barrier, or acquire {it} after the barrier.")
+            format!("Release {names} before the barrier, or acquire {it} after the barrier.{itself}")
         }
         Situation::ClosedWaits if teller.probable_owner(verdict).is_some() => {
             let (_, lock, owner) = teller.probable_owner(verdict).unwrap_or_default();

@@ -47,7 +47,7 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
             None => format!("a worksharing construct was reached by some threads of {} only", team()),
         },
         Situation::MissingMember | Situation::BarrierNotReached => not_reached(teller, verdict),
-        Situation::UnfulfilledEvent => match task(teller, verdict, TaskState::Detached) {
+        Situation::UnfulfilledEvent => match of_event(teller, verdict) {
             Some(task) => format!("no thread is left to fulfil the event of {task}"),
             None => "no thread is left to fulfil the event of a detached task".to_owned(),
         },
@@ -115,6 +115,13 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
             let owner = teller.whos(&[owner]);
             format!("{} {verb} for {lock}, probably held by {owner}{}", teller.whos(&waiters), proven(verdict, "it"))
         }
+        Situation::ClosedWaits if teller.outside_in_tasks(verdict).is_some() => {
+            let (outside, tasks, waiters) = teller.outside_in_tasks(verdict).unwrap_or_default();
+            let tasks = if let [task] = &tasks[..] { task.clone() } else { words::count(tasks.len(), "task") };
+            let wait = if waiters.len() == 1 { "waits" } else { "wait" };
+            let execute = if outside.len() == 1 { "executes" } else { "execute" };
+            format!("{} {wait} for {tasks}, which {} {execute}", teller.whos(&waiters), teller.whos(&outside))
+        }
         Situation::ClosedWaits => {
             format!("all threads wait{}, and no thread is left to let another continue", teller.for_what(verdict))
         }
@@ -162,7 +169,17 @@ fn proven(verdict: &Verdict, it: &str) -> String {
 
 /// The threads that are the cause, with what each does and where; most of them are those that others wait for.
 pub(super) fn cause(teller: &Teller<'_>, verdict: &Verdict) -> Option<String> {
-    let lwps = causes(teller, verdict);
+    let mut lwps = causes(teller, verdict);
+    // Who waits for a thread to end waits for what that does.
+    let mut looked_at = 0;
+    while let Some(lwp) = lwps.get(looked_at) {
+        looked_at += 1;
+        if let Blocked::Join(joined) = teller.blocked(*lwp)
+            && !lwps.contains(&joined)
+        {
+            lwps.push(joined);
+        }
+    }
     // Threads that do the same at the same place share a part.
     let mut stands: Vec<(String, Vec<i32>)> = Vec::new();
     for lwp in &lwps {
@@ -208,6 +225,9 @@ fn causes(teller: &Teller<'_>, verdict: &Verdict) -> Vec<i32> {
         Situation::ClosedWaits if teller.turn(verdict).is_some() => teller.turn(verdict).into_iter().collect(),
         Situation::MissingMember | Situation::BarrierNotReached | Situation::ClosedWaits if !absent.is_empty() => {
             absent
+        }
+        Situation::ClosedWaits if teller.barrier(verdict).is_none() && teller.outside_in_tasks(verdict).is_some() => {
+            teller.outside_in_tasks(verdict).unwrap_or_default().0
         }
         Situation::LockHeld | Situation::OrderedTurn | Situation::TasksUnfinished => {
             let held = threads(verdict);
@@ -296,7 +316,10 @@ fn not_reached(teller: &Teller<'_>, verdict: &Verdict) -> String {
     }
     let has = if absent.len() == 1 { "has" } else { "have" };
     let more = alike(teller, verdict);
-    format!("{} {has} not reached {place} that {} {verb} at{more}", teller.whos(&absent), teller.numbers(&here))
+    // Numbers alone are those of the team named before.
+    let others =
+        if teller.is_one_team(&[&absent[..], &here].concat()) { teller.numbers(&here) } else { teller.whos(&here) };
+    format!("{} {has} not reached {place} that {others} {verb} at{more}", teller.whos(&absent))
 }
 
 /// `; 3 more teams hang at barriers`.
@@ -311,10 +334,18 @@ fn alike(teller: &Teller<'_>, verdict: &Verdict) -> String {
 /// The first task of the verdict in this state.
 fn task(teller: &Teller<'_>, verdict: &Verdict, state: TaskState) -> Option<String> {
     verdict.core.iter().find_map(|node| match *node {
-        Node::Task(runtime, id) | Node::Event(runtime, id) => {
+        Node::Task(runtime, id) => {
             let task = teller.inspection.runtimes[runtime].task(id)?;
             (task.state.get() == Some(state)).then(|| teller.task(runtime, id))
         }
+        _ => None,
+    })
+}
+
+/// The first task of the verdict whose event is to be fulfilled.
+fn of_event(teller: &Teller<'_>, verdict: &Verdict) -> Option<String> {
+    verdict.core.iter().find_map(|node| match *node {
+        Node::Event(runtime, id) => Some(teller.task(runtime, id)),
         _ => None,
     })
 }

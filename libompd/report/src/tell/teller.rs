@@ -1,5 +1,6 @@
 //! Names of what verdicts are about.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use ompd_inspection::Inspection;
@@ -77,11 +78,18 @@ impl Teller<'_> {
         }
     }
 
+    /// True for threads of one innermost team.
+    pub(super) fn is_one_team(&self, lwps: &[i32]) -> bool {
+        let teams: Option<HashSet<_>> =
+            lwps.iter().map(|lwp| self.place(*lwp).map(|place| (place.0, place.1))).collect();
+        teams.is_some_and(|teams| teams.len() == 1)
+    }
+
     /// `threads 0-2 of team 0`; the team only where there are several.
     pub(super) fn whos(&self, lwps: &[i32]) -> String {
         let places: Option<Vec<_>> = lwps.iter().map(|lwp| self.place(*lwp)).collect();
         match (lwps, places) {
-            (_, Some(places)) if places.iter().all(|p| (p.0, p.1) == (places[0].0, places[0].1)) => {
+            (_, Some(places)) if self.is_one_team(lwps) => {
                 let numbers = self.numbers(lwps);
                 if self.has_teams() { format!("{numbers} of {}", self.team(places[0].0, places[0].1)) } else { numbers }
             }
@@ -286,12 +294,56 @@ impl Teller<'_> {
         lwps.collect()
     }
 
-    /// The first barrier of a verdict that some member of its team has not reached.
+    /// Threads of a verdict that wait outside of OpenMP in a task, the tasks, and the threads that wait for these tasks.
+    pub(super) fn outside_in_tasks(&self, verdict: &Verdict) -> Option<(Vec<i32>, Vec<String>, Vec<i32>)> {
+        let graph = &self.inspection.waits_for.graph;
+        let mut found = (Vec::new(), Vec::new(), Vec::new());
+        for node in &verdict.core {
+            let Node::Task(runtime, id) = *node else { continue };
+            let task = self.inspection.runtimes[runtime].task(id);
+            let running = task.filter(|task| task.state.get() == Some(TaskState::Running)).and_then(|task| task.thread);
+            let outside = |lwp: &i32| {
+                verdict.core.contains(&Node::Thread(*lwp)) && matches!(self.blocked(*lwp), Blocked::Outside(_))
+            };
+            let Some(lwp) = running.filter(outside) else { continue };
+            let waits = |waiter: &i32| {
+                let mut objects = graph.waits_for(Node::Thread(*waiter)).filter(|object| *object != Node::Anyone);
+                objects.any(|object| graph.waits_for(object).any(|next| next == *node))
+            };
+            let waiters: Vec<i32> = self.waiting(verdict).into_iter().filter(waits).collect();
+            if !waiters.is_empty() {
+                found.0.push(lwp);
+                found.1.push(self.task(runtime, id));
+                found.2.extend(waiters);
+            }
+        }
+        found.0.sort_unstable();
+        found.0.dedup();
+        found.2.sort_unstable();
+        found.2.dedup();
+        (!found.0.is_empty()).then_some(found)
+    }
+
+    /// The barrier of a verdict that some member of its team has not reached. The cause of the others is one whose member waits at
+    /// none of them; where members of several levels are the same thread, the innermost.
     pub(super) fn barrier(&self, verdict: &Verdict) -> Option<Node> {
-        let barriers =
-            verdict.core.iter().copied().filter(|node| matches!(node, Node::Barrier(..) | Node::RegionEnd(..)));
-        let mut absent = barriers.filter(|node| !self.arrived(*node).is_empty() && !self.absent(*node).is_empty());
-        absent.next()
+        let barriers: Vec<Node> = verdict
+            .core
+            .iter()
+            .copied()
+            .filter(|node| matches!(node, Node::Barrier(..) | Node::RegionEnd(..)))
+            .collect();
+        let at_others: HashSet<i32> = barriers.iter().flat_map(|node| self.arrived(*node)).collect();
+        let lacking = || barriers.iter().copied().filter(|node| !self.arrived(*node).is_empty());
+        let is_cause = |node: &Node| self.absent(*node).iter().any(|lwp| !at_others.contains(lwp));
+        let level = |node: &Node| match *node {
+            Node::Barrier(runtime, id) | Node::RegionEnd(runtime, id) => {
+                self.inspection.runtimes[runtime].team(id).and_then(|team| team.level.get())
+            }
+            _ => None,
+        };
+        let causes = lacking().filter(is_cause);
+        causes.min_by_key(|node| Reverse(level(node))).or_else(|| lacking().find(|node| !self.absent(*node).is_empty()))
     }
 
     fn members(&self, barrier: Node, arrived: bool) -> Vec<i32> {
@@ -458,7 +510,7 @@ impl Teller<'_> {
     }
 
     /// The threads (LWP) of a verdict that wait for a lock.
-    fn waiters(&self, verdict: &Verdict, lock: Node) -> Vec<i32> {
+    pub(super) fn waiters(&self, verdict: &Verdict, lock: Node) -> Vec<i32> {
         let graph = &self.inspection.waits_for.graph;
         let waits = |lwp: &i32| graph.waits_for(Node::Thread(*lwp)).any(|node| node == lock);
         self.waiting(verdict).into_iter().filter(waits).collect()

@@ -36,6 +36,8 @@ pub enum WaitKind {
     TaskwaitOrTaskgroup,
     /// Tasks that the dependences of the current task name.
     Dependences,
+    /// The event of the current task, which has a `detach` clause and is not deferred.
+    Event,
     /// Its turn in an `ordered` region.
     Ordered,
     /// Another iteration of a doacross loop, to reach its `ordered depend(source)` (`ordered doacross(source:)`).
@@ -65,6 +67,7 @@ impl WaitKind {
             WaitKind::Taskgroup => "taskgroup",
             WaitKind::TaskwaitOrTaskgroup => "taskwait or taskgroup",
             WaitKind::Dependences => "dependences",
+            WaitKind::Event => "event",
             WaitKind::Ordered => "ordered",
             WaitKind::Sink => "ordered depend(sink)",
             WaitKind::Pool => "next region",
@@ -81,7 +84,7 @@ impl WaitKind {
     /// The thread state this wait amounts to; `None` where OMPT has no state for it, or it may be either of two.
     pub fn state(self) -> Option<State> {
         Some(match self {
-            WaitKind::TaskwaitOrTaskgroup | WaitKind::Dependences => return None,
+            WaitKind::TaskwaitOrTaskgroup | WaitKind::Dependences | WaitKind::Event => return None,
             WaitKind::RegionStart => State::WaitBarrierImplementation,
             WaitKind::Barrier | WaitKind::BarrierTasks => State::WaitBarrier,
             WaitKind::RegionEnd => State::WaitBarrierImplicitParallel,

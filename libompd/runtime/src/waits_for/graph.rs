@@ -137,10 +137,16 @@ impl Graph {
     /// The nodes that can never continue, each thing being as it was at the stop. Everything is removed that may
     /// continue by itself, or because others may. The rest is stuck.
     pub fn stuck(&self) -> HashSet<NodeIndex> {
+        self.stuck_but_for(|_| false)
+    }
+
+    /// The nodes that could never continue even if all of `others` could.
+    pub(super) fn stuck_but_for(&self, others: impl Fn(Node) -> bool) -> HashSet<NodeIndex> {
         let mut lacking: Vec<usize> = self
             .graph
             .node_indices()
             .map(|node| match self.modes[node.index()] {
+                _ if others(self.graph[node]) => 0,
                 Mode::Free => 0,
                 Mode::Any => 1,
                 Mode::All => self.graph.neighbors(node).count(),
@@ -255,6 +261,7 @@ pub fn object(snapshots: &[RuntimeSnapshot], runtime: RuntimeIndex, thread: &Thr
             return of_task(Node::Taskwait).into_iter().chain(group()).collect();
         }
         WaitKind::Dependences => of_task(Node::Dependences),
+        WaitKind::Event => of_task(Node::Event),
         // A lock inside the runtime is held by a thread that executes the runtime's code.
         WaitKind::RuntimeInternal => Some(Node::Anyone),
         // Which iteration it is, and who has it, is not known.

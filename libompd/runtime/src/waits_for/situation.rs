@@ -115,6 +115,12 @@ pub(super) fn of(
         let waits = |node: &Node| *node != Node::Anyone && graph.waits_for(*node).any(|next| next == *task);
         core.iter().any(waits)
     };
+    // Tasks that have not begun are the consequence if the others hang without them.
+    let is_stuck_without_blocked = || {
+        let is_blocked = task_in(TaskState::Blocked);
+        let stuck = graph.stuck_but_for(|node| is_blocked(&node));
+        stuck.into_iter().any(|index| core.contains(&graph.inner()[index]))
+    };
     if has(&left_behind) {
         Situation::PoolLostInFork
     } else if has(&|node| matches!(node, Node::GoneOwner(..))) {
@@ -127,7 +133,7 @@ pub(super) fn of(
         } else {
             Situation::BarrierMismatch
         }
-    } else if has(&task_in(TaskState::Blocked)) {
+    } else if has(&task_in(TaskState::Blocked)) && !is_stuck_without_blocked() {
         Situation::DependenceCycle
     } else if has(&|node| task_in(TaskState::Ready)(node) && (may_be_unset || is_waited_for(node))) {
         Situation::TaskNeverRun

@@ -1,6 +1,9 @@
 //! Which members of a team have reached its barrier, and which have not.
 
-use crate::model::{RuntimeSnapshot, Team, TeamId, Thread, WaitKind};
+use std::cell::LazyCell;
+use std::collections::HashSet;
+
+use crate::model::{RuntimeSnapshot, TaskKind, Team, TeamId, Thread, WaitKind};
 
 /// The members of a team of which a part waits at a barrier, by thread number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +38,11 @@ pub fn standing(snapshot: &RuntimeSnapshot, id: TeamId) -> Option<Standing> {
     // Where the runtime counts no more arrivals than were seen, all others are elsewhere. Where it keeps no count, a
     // member whose wait is unknown may be there as well.
     let counted = barrier.inside.is_some() && inside + at_end == waiting.len();
+    let before = LazyCell::new(|| waits_for_tasks(snapshot, id));
     let (absent, unclear) = (0u32..)
         .take(team.members.len())
         .filter(|n| !waiting.contains(n))
-        .partition(|n| counted || is_gone(team, *n) || is_known(snapshot, team, *n));
+        .partition(|n| counted || is_gone(team, *n) || is_known(snapshot, team, *n) || before.contains(n));
     Some(Standing { arrived, at_end: at_end > 0, absent, unclear })
 }
 
@@ -58,4 +62,13 @@ fn is_known(snapshot: &RuntimeSnapshot, team: &Team, number: u32) -> bool {
         let task = thread.task.get().and_then(|id| snapshot.task(id)).and_then(|task| task.kind.get());
         thread.wait.value().is_some() && task.is_some_and(|kind| !kind.is_explicit())
     })
+}
+
+/// The members of a team whose implicit tasks wait for other tasks. They have not reached the barrier, whichever tasks they execute
+/// meanwhile.
+fn waits_for_tasks(snapshot: &RuntimeSnapshot, id: TeamId) -> HashSet<u32> {
+    let implicit = snapshot.tasks.iter().filter(|task| task.kind.get() == Some(TaskKind::Implicit));
+    let waiting = implicit.filter(|task| task.team.flat() == Some(id));
+    let waiting = waiting.filter(|task| task.wait.as_ref().is_some_and(|wait| wait.kind.is_for_tasks()));
+    waiting.filter_map(|task| task.member).collect()
 }

@@ -368,6 +368,10 @@ impl TaskReader<'_> {
         if let Ok(wait) = view.ptr(&s.taskwait) {
             self.taskwait_futex(wait, addr);
         }
+        if kind == TaskKind::Undeferred && self.found.list[id.0].event.flat().is_some() {
+            let sem = view.ptr(&self.context.gomp.structs.task.completion_sem)?;
+            self.found.futexes.insert(sem, FutexMeaning::of(WaitKind::Event));
+        }
         Ok(id)
     }
 

@@ -334,7 +334,7 @@ impl WaitReader<'_> {
                     Fact::known(false, origin)
                 }
             }
-            WaitKind::Ordered => Fact::known(posted, origin),
+            WaitKind::Ordered | WaitKind::Event => Fact::known(posted, origin),
             WaitKind::Taskwait => tasks(waiter.ok_or(Reason::NoLayout("gomp_task.taskwait")).and_then(|(task, _)| {
                 let view = StructData::read(self.context.target, task, s.task.size)?;
                 Ok(view.ptr(&s.task.children_root)?.is_null() && view.ptr(&s.task.children_tasks)?.is_null())

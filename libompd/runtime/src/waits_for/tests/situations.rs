@@ -111,6 +111,29 @@ fn tasks_that_depend_on_each_other() {
     assert_eq!(p.judge(), [(Certainty::Deadlock, Situation::DependenceCycle, vec![1])]);
 }
 
+/// The task that is executed waits for something else than the one that depends on it.
+#[test]
+fn a_task_that_depends_on_one_that_hangs_is_not_the_cause() {
+    let of = |held_by_waiter| {
+        let mut p = Process::new();
+        let team = p.team();
+        let waiter = p.member(team, FUTEX, wait(WaitKind::Taskwait, team));
+        let owner = if held_by_waiter { fact(Some(Owner::Thread(waiter))) } else { Fact::unknown(WHY) };
+        let lock = p.lock(owner);
+        let executes = p.member(team, FUTEX, locked(lock));
+        let [first, second] =
+            [TaskState::Running, TaskState::Blocked].map(|state| p.task(team, TaskKind::Explicit, state));
+        for task in [first, second] {
+            p.snapshot.tasks[task.0].generating = fact(Some(TaskId(0)));
+        }
+        p.snapshot.tasks[first.0].thread = Some(executes);
+        p.snapshot.tasks[second.0].predecessors = vec![first];
+        p.situations()
+    };
+    assert_eq!(of(true), [Situation::LockCycle]);
+    assert_eq!(of(false), [Situation::ClosedWaits]);
+}
+
 /// Threads that wait for different locks, or for a critical construct, are nearer than a task that might unset a lock.
 #[test]
 fn a_task_that_is_ready_and_has_nothing_to_do_with_the_locks() {
