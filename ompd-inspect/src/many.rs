@@ -48,6 +48,9 @@ pub fn targets(options: &Options, named: &[String]) -> Result<Option<Vec<Target>
     Ok(is_list.then_some(targets))
 }
 
+/// Bytes of a process's own name that the kernel keeps.
+const KEPT: usize = 15;
+
 /// The processes that `--name` and `--user` ask for: if both, those that are meant by both.
 fn found(options: &Options) -> Result<Vec<Target>, Failure> {
     let all = listing::processes(&options.proc_root).map_err(|error| {
@@ -69,7 +72,23 @@ fn found(options: &Options) -> Result<Vec<Target>, Failure> {
     if !found.is_empty() {
         return Ok(found);
     }
+    // What others execute is not shown, but how they call it is.
+    let is_foreign = |process: &&ProcessEntry| {
+        let called = |name: &String| process.name == *name || name.get(..KEPT) == Some(&process.name);
+        let is_program = || process.exe().is_none() && !process.arguments().is_empty();
+        options.name.as_ref().is_some_and(called) && !process.has_ended() && is_program()
+    };
+    let foreign = all.iter().find(is_foreign).filter(|_| !options.user);
     Err(match &options.name {
+        Some(name) if let Some(process) = foreign => Failure::with_remedy(
+            format_args!(
+                "process {} is called {}, and may not be looked at{}",
+                process.pid,
+                escape(name),
+                process.user().map(|user| format!(": it runs as uid {user}")).unwrap_or_default()
+            ),
+            "look as that user, or as root",
+        ),
         Some(name) if options.user => Failure::with_remedy(
             format_args!("no process of this user with an OpenMP runtime is called {}", escape(name)),
             "look for its id (pgrep -a NAME)",
@@ -87,7 +106,6 @@ fn found(options: &Options) -> Result<Vec<Target>, Failure> {
 
 /// Whether a process is called so: its program file, or the name it has given itself, of which the kernel keeps 15 bytes.
 fn has_name(process: &ProcessEntry, name: &str) -> bool {
-    const KEPT: usize = 15;
     // Kernel threads have no program.
     let Some(exe) = process.exe() else { return false };
     let file = Path::new(&exe).file_name().and_then(|file| file.to_str());

@@ -286,6 +286,7 @@ pub(crate) fn conclude(
         locals: variables,
         unopened: target.modules().iter().filter(|m| m.file.is_err()).map(|m| m.path.clone()).collect(),
         nameless: !nameless.is_empty(),
+        unlisted: target.modules().iter().all(|module| module.path.is_empty()),
         issues,
         pause,
         stopped_at,

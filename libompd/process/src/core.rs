@@ -171,7 +171,8 @@ impl Core {
                 })
                 .collect(),
         );
-        if notes.files.is_none() {
+        // gdb writes an empty list if it finds nothing that it would have to write.
+        if notes.files.as_ref().is_none_or(Vec::is_empty) {
             self.issues.push("the core has no list of mapped files (NT_FILE): its modules are not known".into());
         }
         self.mapped = notes.files.as_ref().map(|files| Union::of(files.iter().map(|f| f.start..f.end).collect()));
@@ -243,13 +244,15 @@ impl Core {
                 Ok(file) => {
                     let (size, index) = (file.source().len() as u64, self.files.len());
                     self.files.push(Arc::clone(file));
-                    pieces.extend(image.mappings(mappings).map(|m| {
-                        let present = (m.end - m.start).min(size.saturating_sub(m.offset));
-                        Piece { start: m.start, end: m.start + present, source: Backing::File(index, m.offset) }
-                    }));
                     if image.arch.is_none() {
                         bias = image.first.start.wrapping_sub(file.svma_of_offset(0).unwrap_or(0));
                     }
+                    let is_written =
+                        |m: &&Mapping| file.is_writable(&(m.start.wrapping_sub(bias)..m.end.wrapping_sub(bias)));
+                    pieces.extend(image.mappings(mappings).filter(|m| !is_written(m)).map(|m| {
+                        let present = (m.end - m.start).min(size.saturating_sub(m.offset));
+                        Piece { start: m.start, end: m.start + present, source: Backing::File(index, m.offset) }
+                    }));
                 }
                 Err(why) if is_exe => self.issues.push(format!(
                     "the executable {} is not at hand ({}): give it with --exe PATH",

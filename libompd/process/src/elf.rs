@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use object::elf::{FileHeader32, FileHeader64, PF_X, PT_LOAD, SHT_NOBITS};
+use object::elf::{FileHeader32, FileHeader64, PF_W, PF_X, PT_LOAD, SHT_NOBITS};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection};
 
@@ -78,6 +78,7 @@ struct Load {
     offset: u64,
     filesz: u64,
     exec: bool,
+    write: bool,
 }
 
 /// An ELF file, read and parsed on demand. Addresses are the file's own (SVMA).
@@ -189,7 +190,8 @@ impl ElfFile {
             .map(|p| {
                 let (vaddr, offset): (u64, u64) = (p.p_vaddr(endian).into(), p.p_offset(endian).into());
                 let filesz = Into::<u64>::into(p.p_filesz(endian)).min(size.saturating_sub(offset));
-                Load { vaddr, offset, filesz, exec: p.p_flags(endian).contains(PF_X) }
+                let flags = p.p_flags(endian);
+                Load { vaddr, offset, filesz, exec: flags.contains(PF_X), write: flags.contains(PF_W) }
             })
             .filter(|load| load.filesz > 0)
             .map_while(|load| {

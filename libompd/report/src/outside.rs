@@ -6,7 +6,7 @@ use ompd_inspection::outside::{CallSite, Communicator, Described, Ends, MpiArgum
 use ompd_process::live::{Child, DescriptorKind, Holder, Socket};
 
 use crate::escape::escape;
-use crate::short;
+use crate::{short, words};
 
 /// Processes and descriptors that are named in one sentence.
 const NAMED: usize = 4;
@@ -29,24 +29,30 @@ pub fn what(outside: &Outside) -> Option<String> {
     }
 }
 
-/// The process it waits for; `None` if that is not one, or is not known.
-fn awaited(outside: &Outside) -> Option<i32> {
-    fn process(wait: &OutsideWait) -> Option<i32> {
+/// The processes it waits for; none if these are not other ones, or not known.
+fn awaited(outside: &Outside) -> Vec<i32> {
+    fn processes(wait: &OutsideWait) -> Vec<i32> {
         match wait {
-            OutsideWait::Child { pid: Some(pid), .. } => Some(*pid),
+            OutsideWait::Child { pid: Some(pid), .. } => vec![*pid],
             OutsideWait::Child { children: Some(children), .. } => match children[..] {
-                [ref one] => Some(one.pid),
-                _ => None,
+                [ref one] => vec![one.pid],
+                _ => Vec::new(),
             },
-            OutsideWait::Descriptor { on, .. } => match &on.ends.as_ref()?.holders[..] {
-                [first, rest @ ..] if !first.own && rest.iter().all(|other| other.pid == first.pid) => Some(first.pid),
-                _ => None,
-            },
-            OutsideWait::Stopped { within, .. } => process(within.as_ref()?),
-            _ => None,
+            OutsideWait::Descriptor { on, .. } => {
+                let holders = on.ends.as_ref().map(|ends| &ends.holders[..]).unwrap_or_default();
+                if holders.iter().any(|holder| holder.own) {
+                    return Vec::new();
+                }
+                let mut pids: Vec<i32> = holders.iter().map(|holder| holder.pid).collect();
+                pids.sort_unstable();
+                pids.dedup();
+                if pids.len() > NAMED { Vec::new() } else { pids }
+            }
+            OutsideWait::Stopped { within, .. } => within.as_deref().map(processes).unwrap_or_default(),
+            _ => Vec::new(),
         }
     }
-    outside.wait.as_ref().and_then(process)
+    outside.wait.as_ref().map(processes).unwrap_or_default()
 }
 
 /// What to do about it; `None` where nothing special is known. `live`: the processes that it names are there.
@@ -68,7 +74,15 @@ pub fn fix(outside: &Outside, live: bool) -> Option<String> {
             };
             Some(format!("See with {shows} whether the device computes, and with {debugs} what."))
         }
-        _ => awaited(outside).filter(|_| live).map(|pid| format!("See what process {pid} does: `ompd-inspect {pid}`.")),
+        _ => match &awaited(outside)[..] {
+            [] => None,
+            _ if !live => None,
+            [pid] => Some(format!("See what process {pid} does: `ompd-inspect {pid}`.")),
+            pids => {
+                let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
+                Some(format!("See what processes {} do: `ompd-inspect {}`.", words::and(&pids), pids.join(" ")))
+            }
+        },
     }
 }
 
@@ -332,13 +346,14 @@ mod tests {
         let read = |on: Described| OutsideWait::Descriptor { call: "read".into(), on };
         let from = of(Some("read"), read(pipe(vec![holder(4712, true), holder(4712, true)], true)));
         assert_eq!(words(&from), format!("read of pipe 3 (its other end: process 4712 fe\\ted, writer), {PLACE}"));
-        assert_eq!(awaited(&from), Some(4712));
+        assert_eq!(awaited(&from), [4712]);
         let two = of(Some("fgets"), read(pipe(vec![holder(1, true), holder(2, true)], true)));
         assert_eq!(
             what(&two).as_deref(),
             Some("fgets, read of pipe 3 (its other ends: process 1 fe\\ted, writer and process 2 fe\\ted, writer)")
         );
-        assert_eq!(awaited(&two), None);
+        assert_eq!(fix(&two, true).as_deref(), Some("See what processes 1 and 2 do: `ompd-inspect 1 2`."));
+        assert_eq!(fix(&two, false), None);
         let nobody = of(None, read(pipe(Vec::new(), false)));
         assert_eq!(words(&nobody), "read of pipe 3 (who has its other end is unknown)");
         let kernel = OutsideWait::KernelWait {
@@ -367,10 +382,10 @@ mod tests {
         let wait = |pid, children| OutsideWait::Child { call: "wait4".into(), pid, children };
         let one = of(Some("waitpid"), wait(Some(25), Some(vec![child(25, 'S')])));
         assert_eq!(what(&one).as_deref(), Some("waitpid for process 25 (child, solver)"));
-        assert_eq!(awaited(&one), Some(25));
+        assert_eq!(awaited(&one), [25]);
         let any = of(Some("system"), wait(None, Some(vec![child(25, 'Z'), child(26, 'R')])));
         let text = "system, wait4 for any child (process 25 solver, ended, process 26 solver)";
-        assert_eq!((what(&any).as_deref(), awaited(&any)), (Some(text), None));
+        assert_eq!((what(&any).as_deref(), awaited(&any)), (Some(text), Vec::new()));
         let unknown = of(None, wait(None, None));
         assert_eq!(what(&unknown).as_deref(), Some("wait4 for any child"));
     }
@@ -530,9 +545,11 @@ mod tests {
         assert_eq!(some(6), format!("pipe 3 (its other ends: {four} and 2 more)"));
         // Nothing is awaited of this process itself.
         let wait = |holders| OutsideWait::Descriptor { call: "read".into(), on: pipe(holders, true) };
-        assert_eq!(awaited(&of(None, wait(vec![own]))), None);
+        assert_eq!(awaited(&of(None, wait(vec![own.clone()]))), [0; 0]);
+        assert_eq!(awaited(&of(None, wait(vec![named(7), own]))), [0; 0]);
+        assert_eq!(awaited(&of(None, wait((1..=5).map(named).collect()))), [0; 0]);
         let stopped = OutsideWait::Stopped { within: Some(Box::new(wait(vec![named(7)]))), by: None };
-        assert_eq!(awaited(&of(None, stopped)), Some(7));
+        assert_eq!(awaited(&of(None, stopped)), [7]);
     }
 
     #[test]
@@ -544,7 +561,7 @@ mod tests {
         assert_eq!(some(4), "wait4 for any child (process 1, process 2, process 3, process 4)");
         assert_eq!(some(6), "wait4 for any child (process 1, process 2, process 3, process 4, 2 more)");
         assert_eq!(what(&wait(Some(5), None)).as_deref(), Some("wait4 for process 5"));
-        assert_eq!(awaited(&wait(None, Some(vec![child(6)]))), Some(6));
+        assert_eq!(awaited(&wait(None, Some(vec![child(6)]))), [6]);
     }
 
     #[test]

@@ -87,6 +87,7 @@ pub(crate) fn judged(runtimes: Vec<RuntimeSnapshot>, os: OsState) -> Inspection 
         locals: None,
         unopened: Vec::new(),
         nameless: false,
+        unlisted: false,
         tools: Vec::new(),
         mpi: None,
         issues: Vec::new(),

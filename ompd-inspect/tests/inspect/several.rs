@@ -170,6 +170,28 @@ fn processes_are_found_by_name_and_user() {
     two.release().expect("the program's end");
 }
 
+/// The kernel does not show what another user executes, only how it is called.
+#[test]
+fn a_name_of_a_process_of_another_user() {
+    let procfs = tempfile::tempdir().expect("a directory");
+    let folder = procfs.path().join("4000000");
+    fs::create_dir(&folder).expect("a process");
+    let zeros = " 0".repeat(49);
+    fs::write(folder.join("stat"), format!("4000000 (of-somebody) S{zeros}\n")).expect("its state");
+    let look = |name: &str, arguments: &str| {
+        fs::write(folder.join("cmdline"), arguments).expect("its arguments");
+        text(&["--proc-root", procfs.path().to_str().expect("a path"), "--name", name])
+    };
+    let (out, err, status) = look("of-somebody", "./of-somebody\0");
+    assert!(out.is_empty() && status == 2 && err.contains("look as that user, or as root"), "{out}{err}");
+    assert!(err.contains("process 4000000 is called of-somebody, and may not be looked at: it runs as uid"), "{err}");
+    // A thread of the kernel has no arguments.
+    for (name, arguments) in [("of-somebody", ""), ("of-someone", "./of-somebody\0")] {
+        let (_, err, status) = look(name, arguments);
+        assert!(status == 2 && err.contains(&format!("no process is called {name}")), "{err}");
+    }
+}
+
 #[test]
 fn a_word_that_resembles_a_command_is_no_file() {
     for (args, meant) in [

@@ -8,7 +8,7 @@ use object::elf::{FileHeader32, FileHeader64, PT_LOAD, SHF_ALLOC, SHT_RELA};
 use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, Sym};
 use object::{Endianness, Object, ObjectSection};
 
-use super::{Allowance, ElfFile, MAX_LOADS, by_class};
+use super::{Allowance, ElfFile, Load, MAX_LOADS, by_class};
 use crate::arch::ByteOrder;
 use crate::machine::Machine;
 use crate::source::Source;
@@ -59,6 +59,13 @@ impl ElfFile {
     pub fn executable_ranges(&self) -> Vec<Range<u64>> {
         let exec = self.loads.iter().filter(|l| l.exec);
         exec.map(|l| l.vaddr..l.vaddr.saturating_add(l.filesz)).collect()
+    }
+
+    /// True if some of these addresses are those of a writable segment. What a process has there is not what the file has: the
+    /// dynamic linker writes there, also to what is read-only from then on (`PT_GNU_RELRO`).
+    pub(crate) fn is_writable(&self, range: &Range<u64>) -> bool {
+        let overlaps = |load: &Load| load.vaddr < range.end && range.start < load.vaddr.saturating_add(load.filesz);
+        self.loads.iter().any(|load| load.write && overlaps(load))
     }
 
     /// Address ranges of the loadable segments, with what has no bytes in the file. At most as many as a program can have.

@@ -184,7 +184,7 @@ impl Placing<'_, '_> {
             if header.sh_type(self.elf.endian()) == SHT_NOBITS {
                 self.patch(*index, header::TYPE, u64::from(object::elf::SHT_PROGBITS.0), 4)?;
             }
-            loads.push(Load { vaddr: range.start, offset, filesz: size, exec: *code });
+            loads.push(Load { vaddr: range.start, offset, filesz: size, exec: *code, write: false });
         }
         Some(loads)
     }

@@ -147,6 +147,24 @@ fn a_core_of_a_crash_equals_the_process() {
     assert_eq!(core.issues(), [""; 0]);
 }
 
+/// The kernel may be told to leave out what the process has written. The files do not have that.
+#[test]
+fn what_a_process_has_written_is_not_taken_from_its_files() {
+    let headers_only = |subject: &mut Subject| {
+        std::fs::write(format!("/proc/{}/coredump_filter", subject.pid()), "0x10").expect("its filter");
+    };
+    let Some((subject, path)) = crash(&["threads", "1"], "filtered", headers_only) else { return };
+    let core = Core::open(&path, &OpenOptions::default()).expect("open");
+    let text = core.read_cstr(Addr(subject.constant), 100);
+    assert!(text.is_ok_and(|text| text.starts_with("never")));
+    let exe = core.modules().iter().find(|m| m.name() == "subject").expect("executable");
+    // The dynamic linker has written its own address there.
+    let handle = exe.symbol("__dso_handle").expect("a variable of every program").addr;
+    for addr in [handle, Addr(subject.known.0)] {
+        assert_eq!(core.read_u64(addr).map_err(|e| e.why), Err(ReadFault::NotInCore), "{addr}");
+    }
+}
+
 #[test]
 fn without_its_files_a_core_says_what_is_missing_and_invents_nothing() {
     let program = support::scratch().join("moving");

@@ -1,7 +1,7 @@
 //! How to fix each kind of hang.
 
 use ompd_process::TargetKind;
-use ompd_runtime::model::{Fact, Owner};
+use ompd_runtime::model::{Fact, LockKind, Owner, TaskKind};
 use ompd_runtime::waits_for::{Certainty, Node, Situation, Verdict};
 
 use super::teller::Teller;
@@ -59,7 +59,9 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
             format!("Unlock {} before it is locked again, or make it recursive.", lock())
         }
         Situation::SelfDeadlock => {
-            format!("Unset {} before it is set again, or make it a nestable lock (omp_nest_lock_t).", lock())
+            let waiter = teller.waiting(verdict).first().copied();
+            let node = verdict.core.iter().find(|node| matches!(node, Node::Lock(..)));
+            format!("Unset {} before it is set again, {}.", lock(), otherwise(teller, waiter, node.copied()))
         }
         Situation::OwnerGone => {
             format!("Release {} on every way out of the code that acquires it, exceptions and returns included.", lock())
@@ -106,8 +108,9 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
         }
         Situation::ClosedWaits | Situation::LockHeld if by_itself.is_some() => {
             match by_itself.filter(|(_, node, _)| !is_critical(teller, *node)) {
-                Some((.., lock)) => {
-                    format!("If so: unset {lock} before it is set again, or make it a nestable lock (omp_nest_lock_t).")
+                Some((waiter, node, lock)) => {
+                    let otherwise = otherwise(teller, Some(waiter), Some(node));
+                    format!("If so: unset {lock} before it is set again, {otherwise}.")
                 }
                 None => NESTED_CRITICAL.to_owned(),
             }
@@ -134,6 +137,12 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
         }
         Situation::ClosedWaits if teller.barrier(verdict).is_some() => {
             let told = teller.probable_holder(verdict).map(|(_, lock, _)| lock);
+            if told.is_none() && teller.waits_for_tasks(verdict) {
+                let names = words::and(&locks[..locks.len().min(MOST_NAMED)]);
+                return format!(
+                    "Release {names} before every wait: a thread that waits at the barrier, for tasks, or for the lock may have it."
+                );
+            }
             // Who waits for the only lock may hold it as well as who waits at the barrier, unless code tells otherwise.
             let is_lock = |node: &&Node| matches!(node, Node::Lock(..) | Node::Word(..));
             let lock = verdict.core.iter().find(is_lock).filter(|_| told.is_none());
@@ -172,6 +181,27 @@ fn outside(teller: &Teller<'_>, verdict: &Verdict) -> Option<String> {
     })
 }
 
+/// What else to do about a lock that its waiter has set itself. A nestable lock belongs to a task, so that it is no help if another task
+/// of the thread has set it.
+fn otherwise(teller: &Teller<'_>, waiter: Option<i32>, lock: Option<Node>) -> &'static str {
+    let runtimes = &teller.inspection.runtimes;
+    let is_nestable = matches!(lock, Some(Node::Lock(runtime, id)) if {
+        runtimes[runtime].lock(id).is_some_and(|lock| lock.kind.get() == Some(LockKind::NestLock))
+    });
+    let in_task = |lwp: i32| {
+        runtimes.iter().any(|snapshot| {
+            let thread = snapshot.thread_by_lwp(lwp);
+            let task = thread.and_then(|thread| snapshot.task(thread.task.get()?)).and_then(|task| task.kind.get());
+            task.is_some_and(TaskKind::is_explicit)
+        })
+    };
+    if is_nestable || waiter.is_some_and(in_task) {
+        "and before a wait in which the thread may execute another task (taskwait, barrier)"
+    } else {
+        "or make it a nestable lock (omp_nest_lock_t)"
+    }
+}
+
 /// What to do about threads that may still continue.
 fn moving(teller: &Teller<'_>, verdict: &Verdict) -> String {
     debug_assert_eq!(verdict.certainty, Certainty::Waiting);
@@ -193,7 +223,6 @@ fn moving(teller: &Teller<'_>, verdict: &Verdict) -> String {
 }
 
 fn is_critical(teller: &Teller<'_>, node: Node) -> bool {
-    use ompd_runtime::model::LockKind;
     let Node::Lock(runtime, id) = node else { return false };
     let lock = teller.inspection.runtimes[runtime].lock(id);
     lock.is_some_and(|lock| lock.kind.get() == Some(LockKind::Critical))

@@ -294,6 +294,12 @@ impl Teller<'_> {
         lwps.collect()
     }
 
+    /// True if a thread of a verdict waits for tasks that it has generated.
+    pub(super) fn waits_for_tasks(&self, verdict: &Verdict) -> bool {
+        let mut waits = self.waiting(verdict).into_iter().filter_map(|lwp| wait_of(self.inspection, lwp));
+        waits.any(|wait| wait.kind.is_for_tasks())
+    }
+
     /// Threads of a verdict that wait outside of OpenMP in a task, the tasks, and the threads that wait for these tasks.
     pub(super) fn outside_in_tasks(&self, verdict: &Verdict) -> Option<(Vec<i32>, Vec<String>, Vec<i32>)> {
         let graph = &self.inspection.waits_for.graph;

@@ -597,6 +597,10 @@ fn remarks(page: &mut Page, inspection: &Inspection) {
 
 /// Says that there is none only if every mapped file was looked at.
 pub(crate) fn no_runtime(inspection: &Inspection) -> String {
+    if inspection.unlisted {
+        return "Whether an OpenMP runtime was loaded is not known: the core does not list what the process had mapped."
+            .to_owned();
+    }
     if inspection.unopened.is_empty() && inspection.nameless {
         return "No OpenMP runtime was found in what has symbols.".to_owned();
     }

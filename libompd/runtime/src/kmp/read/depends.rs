@@ -6,9 +6,9 @@
 
 mod walk;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use ompd_process::Addr;
+use ompd_process::{Addr, TargetExt as _};
 
 use self::walk::{Graph, NodeId, Walk};
 use super::task_reader::{DependenceWait, TaskReader};
@@ -32,6 +32,14 @@ enum Kind {
     ByLock(Addr),
     /// The number is none that is known.
     Other(u64),
+}
+
+/// Locks of a node, for its `mutexinoutset` dependences.
+enum Locks {
+    /// Its task has set them.
+    Set(Vec<Addr>),
+    /// It has to set them before it begins.
+    ToBeSet(Vec<Addr>),
 }
 
 impl TaskReader<'_> {
@@ -58,7 +66,7 @@ impl TaskReader<'_> {
         result = result.and(std::mem::replace(&mut graph.result, Ok(())));
         let complete = !matches!(&result, Err(why) if !why.is_layout());
         self.link(&mut graph, complete);
-        result.and(self.name_dependences(&graph))
+        result.and(self.name_dependences(&graph)).and(self.exclude(&graph))
     }
 
     /// The table of the addresses that a task's children depend on.
@@ -222,6 +230,66 @@ impl TaskReader<'_> {
             task.dependences.sort_by_key(|d| d.addr);
         }
         Ok(())
+    }
+
+    /// Finds tasks in queues that may not begin beside one that has begun, since both have a `mutexinoutset` dependence on one
+    /// address. Whoever begins a task sets all locks of its node. Then their number is negative (`__kmp_task_is_allowed` in
+    /// `kmp_tasking.cpp`).
+    fn exclude(&mut self, graph: &Graph) -> Result<(), Reason> {
+        let names_some = |kind| {
+            matches!(kind, Kind::Is(DependKind::MutexInOutSet)) || matches!(kind, Kind::ByLock(lock) if !lock.is_null())
+        };
+        if !graph.names.iter().any(|name| names_some(name.kind)) {
+            return Ok(());
+        }
+        let s = &self.context.kmp.structs;
+        let (depnode, complete) = (s.taskdata.depnode, s.flags.complete);
+        let mut holders: HashMap<Addr, TaskId> = HashMap::new();
+        let mut waiting: Vec<(TaskId, Vec<Addr>)> = Vec::new();
+        for id in (0..self.found.list.len()).map(TaskId) {
+            let view = &self.found.views[id.0];
+            let node = view.ptr(&depnode)?;
+            let ready = match self.found.list[id.0].state.get() {
+                _ if node.is_null() => continue,
+                Some(TaskState::Ready) => true,
+                Some(TaskState::Running | TaskState::Suspended) if !self.flag(view, &complete)? => false,
+                _ => continue,
+            };
+            match (self.locks_of(node)?, ready) {
+                (Locks::ToBeSet(locks), true) => waiting.push((id, locks)),
+                (Locks::Set(locks), false) => holders.extend(locks.into_iter().map(|lock| (lock, id))),
+                _ => {}
+            }
+        }
+        // Tasks that are only counted may be without such dependences.
+        let stands_for_others: HashSet<TaskId> =
+            self.queued.kin.values().filter(|kin| kin.more > 0).map(|kin| kin.like).collect();
+        let slot = self.context.kmp.structs.depnode.mtx_locks;
+        for (id, locks) in waiting.into_iter().filter(|(id, _)| !stands_for_others.contains(id)) {
+            let mut before: Vec<TaskId> = locks.iter().filter_map(|lock| holders.get(lock).copied()).collect();
+            before.sort_unstable();
+            before.dedup();
+            if before.is_empty() {
+                continue;
+            }
+            let task = &mut self.found.list[id.0];
+            task.state = slot.fact(Ok(TaskState::Blocked));
+            task.unmet = slot.fact(Ok(u32::try_from(before.len()).unwrap_or(u32::MAX)));
+            task.predecessors = before;
+        }
+        Ok(())
+    }
+
+    /// The locks of a node, and whether its task has set them. Their number follows them (`kmp_base_depnode` in `kmp.h`).
+    fn locks_of(&mut self, node: Addr) -> Result<Locks, Reason> {
+        self.notes.bulk.spend(1)?;
+        let target = self.context.target;
+        let locks = node.offset(self.context.kmp.structs.depnode.mtx_locks.offset()?);
+        let width = u64::from(target.arch().pointer_bytes);
+        let number = target.read_u32(locks.offset(MUTEXES * width))?.cast_signed();
+        let count = u64::from(number.unsigned_abs()).min(MUTEXES);
+        let locks = self.context.read_pointers(locks, 0, count)?;
+        Ok(if number < 0 { Locks::Set(locks) } else { Locks::ToBeSet(locks) })
     }
 
     fn refers_to(&mut self, node: Addr, lock: Addr) -> Result<bool, Reason> {
