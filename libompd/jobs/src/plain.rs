@@ -18,12 +18,17 @@ pub(crate) fn plain(text: &str) -> String {
             rest = after;
             continue;
         }
-        let numbered = ["id ", "LWP ", "process ", "PID "].into_iter().find_map(|name| {
+        let numbered = ["id ", "LWP ", "process ", "processes ", "PID ", "`ompd-inspect "].into_iter().find_map(|name| {
             let after = rest.strip_prefix(name)?;
-            (digits(after) > 0).then(|| (name, &after[digits(after)..]))
+            (digits(after) > 0).then(|| (name, after_numbers(after)))
         });
         if let Some((name, after)) = numbered.filter(|_| !out.ends_with(|letter: char| letter.is_alphanumeric())) {
             out.push_str(name);
+            out.push('N');
+            rest = after;
+            continue;
+        }
+        if let Some(after) = after_span(rest).filter(|_| !out.ends_with(|letter: char| letter.is_alphanumeric())) {
             out.push('N');
             rest = after;
             continue;
@@ -40,6 +45,24 @@ pub(crate) fn plain(text: &str) -> String {
         rest = &rest[letter.len_utf8()..];
     }
     short(&out)
+}
+
+/// What follows a number, or several: `1, 2 and 3`, `1 2 3`.
+fn after_numbers(text: &str) -> &str {
+    let after = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let next = [", ", " and ", " "].into_iter().find_map(|between| after.strip_prefix(between));
+    match next.filter(|next| next.starts_with(|letter: char| letter.is_ascii_digit())) {
+        Some(next) => after_numbers(next),
+        None => after,
+    }
+}
+
+/// What follows a span of time that something still takes: ` more at most` of `6.9 s more at most`, ` left` of `20 ms left`.
+fn after_span(text: &str) -> Option<&str> {
+    let after = text.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    let is_number = text.starts_with(|letter: char| letter.is_ascii_digit());
+    let unit = ["s", "ms", "µs"].into_iter().find_map(|unit| after.strip_prefix(' ')?.strip_prefix(unit))?;
+    (is_number && (unit.starts_with(" more at most") || unit.starts_with(" left"))).then_some(unit)
 }
 
 /// The reason without the name of its target: targets that differ in nothing else are one entry. In the reason of a host `HOST` stands
@@ -111,6 +134,12 @@ mod tests {
         assert_eq!(plain("thread 3 (id 22819): waits for lock a"), "thread 3: waits for lock a");
         assert_eq!(plain("the thread with id 77 waits for 0x7f00"), "the thread with id N waits for 0xN");
         assert_eq!(plain("waitpid for process 25 (child, b)"), "waitpid for process N (child, b)");
+        let two = "See what processes 1, 2 and 3 do: `ompd-inspect 1 2 3`.";
+        assert_eq!(plain(two), "See what processes N do: `ompd-inspect N`.");
+        let one = "See what process 18307 does: `ompd-inspect 18307`.";
+        assert_eq!(plain(one), "See what process N does: `ompd-inspect N`.");
+        assert_eq!(plain("sleep, a.c:3, 12.5 ms left"), "sleep, a.c:3, N left");
+        assert_eq!(plain("for 6.9 s more at most; sleeps for 3 s, process 4 left"), "for N more at most; sleeps for 3 s, process N left");
         assert_eq!(plain("grid 4, avoid 5"), "grid 4, avoid 5");
         assert_eq!(plain("lock order_s+0x40 at 0x7f40"), "lock order_s+0x40 at 0xN");
     }

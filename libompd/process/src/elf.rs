@@ -315,7 +315,7 @@ impl ElfFile {
 
     /// See [`crate::Module::symbol_at`]; addresses are the file's.
     pub fn symbol_at(&self, addr: Addr) -> Option<(Symbol, u64)> {
-        let symbol = self.first_in_tables(true, |table| table.covering(addr.0, |_| true))?;
+        let symbol = self.first_in_tables(true, |table| table.covering(addr.0, |entry| !table.is_mark(entry)))?;
         let distance = addr.0.checked_sub(symbol.addr.0)?;
         Some((symbol, distance))
     }

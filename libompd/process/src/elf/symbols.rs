@@ -43,9 +43,11 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Orders aliases: the name a reader would expect comes first.
-    fn rank(&self) -> (bool, bool, bool, bool) {
-        (self.old_version, !self.global, !self.function, self.underscored)
+    /// Orders aliases: the name a reader would expect comes first. Symbols that linkers make for the ends of sections (`__TMC_END__`,
+    /// `__bss_start`, `_edata`) have no size, and name no variable that begins there.
+    fn rank(&self) -> (bool, bool, bool, bool, bool) {
+        let is_mark = self.size == 0 && !self.function;
+        (is_mark, self.old_version, !self.global, !self.function, self.underscored)
     }
 
     fn end(&self) -> u64 {
@@ -318,6 +320,13 @@ impl SymbolTable {
             }
         }
         None
+    }
+
+    /// True for a name that linkers give to the begin or end of a section: no variable that lies there is called so.
+    pub fn is_mark(&self, entry: &Entry) -> bool {
+        const MARKS: [&str; 8] =
+            ["__TMC_END__", "__bss_start", "_edata", "edata", "_end", "end", "__data_start", "data_start"];
+        entry.size == 0 && !entry.function && MARKS.iter().any(|mark| self.bytes_of(entry) == mark.as_bytes())
     }
 
     /// Where the first function above `addr` begins that has a size.

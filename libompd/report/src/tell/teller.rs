@@ -17,8 +17,10 @@ use crate::{whereabouts, words};
 struct Probable {
     /// The threads (LWP).
     lwps: Vec<i32>,
-    /// The line at which code on their stacks sets it; without, they are those left over.
+    /// The line at which code on their stacks sets it, if that is known.
     line: Option<String>,
+    /// They are named because nobody else is left, and not because of code on their stacks.
+    is_left_over: bool,
 }
 
 /// Puts names to what a verdict is about.
@@ -458,7 +460,8 @@ impl Teller<'_> {
         by_code.dedup_by_key(|(lwp, _)| *lwp);
         if !by_code.is_empty() {
             let line = by_code[0].1.clone();
-            return Some(Probable { lwps: by_code.into_iter().map(|(lwp, _)| lwp).collect(), line });
+            let lwps = by_code.into_iter().map(|(lwp, _)| lwp).collect();
+            return Some(Probable { lwps, line, is_left_over: false });
         }
         // None of the tasks that are known has set it.
         if lock.owner.why() == Some(&Common::OwnerNotFound.into()) {
@@ -498,7 +501,7 @@ impl Teller<'_> {
         if is_doubtful && !sets_some(only) && !wants_one(only) {
             return None;
         }
-        is_known(&only).then_some(Probable { lwps: others, line: None })
+        is_known(&only).then_some(Probable { lwps: others, line: None, is_left_over: true })
     }
 
     /// The threads (LWP) that probably hold a lock of a verdict.
@@ -621,15 +624,13 @@ impl Teller<'_> {
         let who = self.whos(&probable.lwps);
         let lock = self.lock(node)?;
         let at = probable.line.as_deref().map_or_else(String::new, |line| format!(" at {line}"));
-        Some(match (probable.lwps.as_slice(), &probable.line) {
-            ([_], Some(_)) => format!("{who} probably holds {lock}, which code on its stack sets{at}"),
-            ([_], None) => {
+        Some(match probable.lwps.as_slice() {
+            [] => return None,
+            [_] if probable.is_left_over => {
                 format!("{who} probably holds {lock}; it is the only thread of the team that does not wait for it")
             }
-            (several, _) if several.len() > 1 => {
-                format!("one of {who} probably holds {lock}, which code on their stacks sets{at}")
-            }
-            _ => return None,
+            [_] => format!("{who} probably holds {lock}, which code on its stack sets{at}"),
+            _ => format!("one of {who} probably holds {lock}, which code on their stacks sets{at}"),
         })
     }
 

@@ -61,16 +61,30 @@ pub(super) fn read(
     let s = &context.gomp.structs.thread;
     // Members that are in it, and those that are if it is not over.
     let mut shares: BTreeMap<(TeamId, Addr), (Vec<u32>, Vec<u32>)> = BTreeMap::new();
-    for thread in threads.iter().filter(|t| !t.idle && !t.team.is_null()) {
-        let Some(team) = teams.team_id(thread.team) else { continue };
-        match (thread.view.ptr(&s.work_share), thread.view.ptr(&s.last_work_share)) {
-            (Ok(share), Ok(_)) if share.is_null() => {}
-            (Ok(share), Ok(last)) => {
+    let mut file = |team: Addr, number: u32, state: Result<(Addr, Addr), Reason>, of: &dyn Fn() -> String| {
+        let Some(team) = teams.team_id(team) else { return };
+        match state {
+            Ok((share, _)) if share.is_null() => {}
+            Ok((share, last)) => {
                 let (inside, perhaps) = shares.entry((team, share)).or_default();
-                if last.is_null() { perhaps } else { inside }.push(thread.team_id);
+                if last.is_null() { perhaps } else { inside }.push(number);
             }
-            (Err(why), _) | (_, Err(why)) if why.is_layout() => {}
-            (Err(why), _) | (_, Err(why)) => notes.issue(format!("thread {}", thread.lwp), why),
+            Err(why) if why.is_layout() => {}
+            Err(why) => notes.issue(of(), why),
+        }
+    };
+    for thread in threads.iter().filter(|t| !t.idle && !t.team.is_null()) {
+        let state = thread.view.ptr(&s.work_share).and_then(|at| Ok((at, thread.view.ptr(&s.last_work_share)?)));
+        file(thread.team, thread.team_id, state, &|| format!("thread {}", thread.lwp));
+    }
+    // Who has opened an inner region is still in its loop of the outer one.
+    for (addr, team) in &teams.found {
+        let prev = &context.gomp.structs.team;
+        let (Ok(outer), Ok(number)) = (team.view.ptr(&prev.prev_team), team.view.u32(&prev.prev_team_id)) else {
+            continue;
+        };
+        if !outer.is_null() {
+            file(outer, number, context.outer_shares(*addr), &|| format!("team {addr}"));
         }
     }
     // A thread that waits for its turn is in an ordered loop. libgomp does not record that for other threads.
@@ -97,6 +111,18 @@ pub(super) fn read(
 }
 
 impl Context<'_> {
+    /// The work shares, current and last, of the thread that has opened a region, from the time before. `prev_ts` is a
+    /// `gomp_team_state` as `ts` is, so that its members have the same distances.
+    fn outer_shares(&self, team: Addr) -> Result<(Addr, Addr), Reason> {
+        let (thread, prev_team) = (&self.gomp.structs.thread, self.gomp.structs.team.prev_team.offset()?);
+        let of_team = thread.team.offset()?;
+        let read = |offset: u64| {
+            let at = prev_team.wrapping_add(offset).wrapping_sub(of_team);
+            Ok::<_, Reason>(self.target.read_ptr(team.offset(at))?)
+        };
+        Ok((read(thread.work_share.offset()?)?, read(thread.last_work_share.offset()?)?))
+    }
+
     /// The loop with this record; nothing if it is a construct of another kind.
     fn loop_at(
         &self,
