@@ -14,6 +14,7 @@ use crate::inputs::{self, Input};
 use crate::output::Failure;
 use crate::progress::Progress;
 use crate::redact;
+use crate::stuck::Guard;
 
 /// All was read.
 pub const COMPLETE: u8 = 0;
@@ -156,11 +157,12 @@ impl<'a> Inspecting<'a> {
         let wanted = self.wanted();
         let input = inputs::open(target, &self.open)?;
         let progress = Progress::of(&format!("inspecting {target}"));
+        let stuck = Guard::of(target, self.open.max_pause);
         let inspection = match input {
             Input::Named => inspect(target, &self.open, wanted),
             Input::Core(core) => inspect_core(&core, wanted),
         };
-        drop(progress);
+        drop((progress, stuck));
         let mut inspection = inspection.map_err(|error| inputs::not_opened(target, error))?;
         hide_arguments(&mut inspection, self.options);
         if self.options.redact

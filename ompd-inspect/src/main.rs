@@ -19,6 +19,7 @@ mod progress;
 mod redact;
 mod run;
 mod signals;
+mod stuck;
 mod terminal;
 mod top;
 

@@ -10,6 +10,7 @@ mod memory;
 mod pages;
 mod pointers;
 mod procdir;
+mod reads;
 mod sleep;
 mod still;
 mod surroundings;
@@ -37,6 +38,7 @@ use memory::{Memory, Times};
 use pages::Pages;
 use procdir::{ProcDir, Tasks};
 use sleep::{Sleep, Sparing};
+pub use reads::ReadWatch;
 pub use still::StillRead;
 use still::Stillness;
 pub use surroundings::{Child, Descriptor, DescriptorKind, Holder, Holders, Socket, Surroundings, ThreadState};
@@ -368,6 +370,7 @@ impl Live {
                 process: self.process.clone(),
                 arch: self.arch,
                 max_wait: self.max_pause / 4 * 3,
+                max_pause: self.max_pause,
                 sleepers: sleepers.clone(),
                 sparing: sparing.clone(),
                 left: left.clone(),

@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 
 use super::pages::Pages;
 use super::procdir::MapEntry;
+use super::reads::Reads;
 use crate::image::Mapping;
 use crate::memory::{Addr, ReadError, ReadFault, read_each, total};
 
@@ -53,6 +54,7 @@ pub(super) struct Memory {
     times: Cell<Option<Times>>,
     /// Something was not read because the process had been held for too long.
     cut_short: Cell<bool>,
+    reads: Reads,
 }
 
 /// Until when a process may be held.
@@ -244,6 +246,7 @@ impl Memory {
             missed: Cell::new(false),
             times: Cell::new(None),
             cut_short: Cell::new(false),
+            reads: Reads::new(),
         }
     }
 
@@ -378,7 +381,7 @@ impl Memory {
             let remote: Vec<RemoteIoVec> =
                 batch.iter().map(|(addr, len)| RemoteIoVec { base: *addr as usize, len: *len as usize }).collect();
             let begin = places[done];
-            let got = match process_vm_readv(self.tid, &mut [IoSliceMut::new(&mut cache.blob[begin..])], &remote) {
+            let got = match self.copy(&mut cache.blob[begin..], &remote) {
                 Ok(got) => got,
                 Err(Errno::EFAULT) => 0,
                 Err(_) => return,
@@ -570,7 +573,7 @@ impl Memory {
             let remote: Vec<RemoteIoVec> =
                 batch.iter().map(|(addr, len)| RemoteIoVec { base: addr.0 as usize, len: *len as usize }).collect();
             let size = batch.iter().map(|(_, len)| *len as usize).sum();
-            let got = process_vm_readv(self.tid, &mut [IoSliceMut::new(&mut rest[..size])], &remote).unwrap_or(0);
+            let got = self.copy(&mut rest[..size], &remote).unwrap_or(0);
             // The call stops at the first byte that cannot be read: that range is asked for by itself, then it goes on behind.
             let mut place = 0;
             for (addr, len) in batch {
@@ -604,6 +607,7 @@ impl Memory {
                 }
                 // End of file in `mem`: the address space is gone (proc_pid_mem(5)).
                 Ok(_) | Err(Errno::ESRCH) => ReadFault::Gone,
+                Err(Errno::ETIMEDOUT) => ReadFault::Late,
                 Err(Errno::EFAULT | Errno::EIO | Errno::EINVAL) => self.unreadable(at),
                 Err(_) => ReadFault::Denied,
             };
@@ -613,10 +617,17 @@ impl Memory {
         Ok(())
     }
 
+    /// Copies pieces of the process, one behind the other. A read may take so long that the process runs again
+    /// ([`Tracer`](super::tracer::Tracer)): then what was read is of no use.
+    fn copy(&self, to: &mut [u8], from: &[RemoteIoVec]) -> Result<usize, Errno> {
+        let got = self.reads.count(|| process_vm_readv(self.tid, &mut [IoSliceMut::new(to)], from));
+        if self.is_over() { Err(Errno::ETIMEDOUT) } else { got }
+    }
+
     fn read_some(&self, addr: Addr, buf: &mut [u8]) -> Result<usize, Errno> {
         if !self.use_file.get() {
             let remote = [RemoteIoVec { base: addr.0 as usize, len: buf.len() }];
-            match process_vm_readv(self.tid, &mut [IoSliceMut::new(buf)], &remote) {
+            match self.copy(buf, &remote) {
                 // Missing from the kernel, or filtered out by a container: the file may still be allowed.
                 Err(Errno::ENOSYS | Errno::EPERM) if self.file.is_some() => self.use_file.set(true),
                 other => return other,
@@ -624,7 +635,8 @@ impl Memory {
         }
         let Some(file) = &self.file else { return Err(Errno::EPERM) };
         loop {
-            match file.read_at(buf, addr.0) {
+            match self.reads.count(|| file.read_at(buf, addr.0)) {
+                Ok(_) if self.is_over() => return Err(Errno::ETIMEDOUT),
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                 other => return other.map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(0))),
             }

@@ -35,6 +35,9 @@ const QUICK_LOOKS: u32 = 100;
 /// How often the listing of threads is repeated at most. One is enough unless threads come and go.
 const MAX_LISTINGS: u32 = 1000;
 
+/// How much longer than allowed a process is held before it is let go whatever its memory is read for.
+const LET_GO: Duration = Duration::from_millis(20);
+
 /// How long to wait for a thread in uninterruptible sleep. It executes no code of the program until the kernel is done,
 /// and stops before it executes any. So the others need not be held for it.
 const SLEEPER_GRACE: Duration = Duration::from_millis(50);
@@ -74,6 +77,8 @@ pub(super) struct Wanted {
     pub arch: Arch,
     /// How long to wait for all to stop.
     pub max_wait: Duration,
+    /// How long to hold them. They are let go then even if the caller cannot: a read of their memory may take for ever.
+    pub max_pause: Duration,
     /// Threads that were seen asleep, and which of them are to be left so.
     pub sleepers: HashSet<i32>,
     pub sparing: Sparing,
@@ -209,8 +214,9 @@ fn trace(
             let asleep = held.sleepers.iter().map(|(tid, sleep)| Caught::asleep(*tid, sleep, wanted.arch));
             let caught = stopped.chain(asleep).collect();
             if ready.send(Ok(caught)).is_ok() {
-                // Ends when the other side drops its sender.
-                let _ = released.recv();
+                // Ends when the other side drops its sender. By the end of the time the other side has read what it reads.
+                let since = held.since.map(|since| since.elapsed()).unwrap_or_default();
+                let _ = released.recv_timeout((wanted.max_pause + LET_GO).saturating_sub(since));
             }
             // Before the others can wake them.
             let woken = held.woken(wanted);

@@ -647,6 +647,24 @@ fn a_thread_that_cannot_stop_is_left_alone() {
     subject.ask(b'p');
 }
 
+/// A thread of the process supplies a page when it is read, and is stopped as all others are. The process is let go in time, and what
+/// comes after that is not of the moment of the stop.
+#[test]
+fn a_page_that_the_process_itself_has_to_supply() {
+    let mut subject = Subject::start(&["supplied"]);
+    if subject.word == 0 {
+        return support::skip("this kernel does not let programs supply pages (vm.unprivileged_userfaultfd)");
+    }
+    let options = OpenOptions { max_pause: Duration::from_millis(200), ..OpenOptions::default() };
+    let mut live = Live::open(subject.pid(), &options).expect("open");
+    live.stop().expect("stop");
+    assert_eq!(live.read_cstr(Addr(subject.word), 20).map_err(|error| error.why), Err(ReadFault::Late));
+    subject.ask(b'p');
+    let pause = live.resume().expect("it was held");
+    assert!(pause >= options.max_pause, "{pause:?}");
+    assert_eq!(live.read_cstr(Addr(subject.word), 20).as_deref(), Ok("supplied"));
+}
+
 #[test]
 fn a_denied_access_names_the_user() {
     use std::os::unix::process::CommandExt;

@@ -4,19 +4,25 @@
  * subject churn       threads start and end all the time. Answers requests.
  * subject early-exit  as "threads 2", but the main thread has ended. Answers nothing.
  * subject stuck       a thread sleeps uninterruptibly until its vforked child is killed. Answers requests.
+ * subject supplied    a thread supplies the page of the word when it is first read; at 0 if the kernel does not allow
+ *                     that. Answers requests.
  *
  * With the variable CHANGED it changes that and removes REMOVED, before all else.
  *
  * Requests, one byte each on stdin: 'p' waits for progress of a worker, then answers "progress N";
  * 's' answers "signals N"; 'a' aborts; end of input ends the process. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -91,6 +97,32 @@ static void *vforker(void *arg) {
     return arg;
 }
 
+static void *supplier(void *arg) {
+    static char page[4096] __attribute__((aligned(4096))) = "supplied";
+    int faults = *(int *)arg;
+    struct uffd_msg fault;
+    while (read(faults, &fault, sizeof fault) == sizeof fault) {
+        unsigned long at = fault.arg.pagefault.address & -(unsigned long)sizeof page;
+        struct uffdio_copy copy = {.dst = at, .src = (unsigned long)page, .len = sizeof page};
+        if (ioctl(faults, UFFDIO_COPY, &copy)) abort();
+    }
+    return arg;
+}
+
+/* A page that is not there before it is read; NULL if the kernel does not allow it. */
+static void *supplied(void) {
+    static int faults;
+    pthread_t t;
+    struct uffdio_api api = {.api = UFFD_API};
+    faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+    if (faults < 0 || ioctl(faults, UFFDIO_API, &api)) return NULL;
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct uffdio_register area = {.range = {(unsigned long)page, 4096}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    if (page == MAP_FAILED || ioctl(faults, UFFDIO_REGISTER, &area)) abort();
+    pthread_create(&t, NULL, supplier, &faults);
+    return page;
+}
+
 static void *ender(void *arg) {
     char line[64];
     pthread_join(*(pthread_t *)arg, NULL);
@@ -145,6 +177,10 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "stuck")) {
         pthread_create(&t, NULL, vforker, NULL);
         while (!said_stuck) usleep(0);
+    }
+    if (!strcmp(argv[1], "supplied")) {
+        snprintf(line, sizeof line, "word 0x%lx\n", (unsigned long)supplied());
+        say(line);
     }
     say("ready\n");
     while (read(0, &request, 1) == 1) {
