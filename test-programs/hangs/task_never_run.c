@@ -1,9 +1,10 @@
 /* A task is ready, and would release what all members wait for; but where they
  * wait nobody runs it.
- *   (nothing)  all wait for a lock
- *   -DDETACH   all are in taskwait: for a detached child, whose own child is the
- *              one that would fulfil its event.  libgomp runs no grandchildren
- *              there; libomp does, and does not hang */
+ *   (nothing)    all wait for a lock
+ *   -DUNRELATED  the same, and the task has nothing to do with the lock
+ *   -DDETACH     all are in taskwait: for a detached child, whose own child is the
+ *                one that would fulfil its event.  libgomp runs no grandchildren
+ *                there; libomp does, and does not hang */
 #include "expect.h"
 
 static atomic_int made;
@@ -47,7 +48,9 @@ TRUTH_MARKER void member_body(void) {
 static omp_lock_t gate;
 
 TRUTH_MARKER void releaser_body(void) {
+#ifndef UNRELATED
     omp_unset_lock(&gate);
+#endif
     truth_step();
 }
 
@@ -81,9 +84,14 @@ int main(void) {
                  .threads = "waiter", .tasks = "releaser_body");
 #pragma omp parallel num_threads(2)
 #else
+#ifdef UNRELATED
+    truth_expect(.verdict = "deadlock", .situation = "closed_waits", .also = "self_deadlock", .threads = "owner,waiter",
+                 .objects = "gate");
+#else
     /* By what is recorded of owners, the one who took the lock waits for itself. */
     truth_expect(.verdict = "deadlock", .situation = "task_never_run", .also = "self_deadlock,closed_waits",
                  .threads = "owner,waiter", .objects = "gate", .tasks = "releaser_body");
+#endif
     omp_init_lock(&gate);
 #pragma omp parallel num_threads(3)
 #endif

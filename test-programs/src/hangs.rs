@@ -110,6 +110,7 @@ pub const HANGS: &[Case] = &[
     Case::with("hangs/depend_cycle", &["-DTASKWAIT", "-DNEST"]),
     Case::of("hangs/excluded").needs(Needs::OwnCompiler),
     Case::of("hangs/task_never_run"),
+    Case::with("hangs/task_never_run", &["-DUNRELATED"]),
     Case::with("hangs/task_never_run", &["-DDETACH"]).needs(Needs::Libgomp),
     Case::of("hangs/nested_exhausted"),
     Case::of("hangs/ordered_skip"),

@@ -1,7 +1,7 @@
 //! One look: what is read while the target stands still, and what is made of it afterwards.
 
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +9,7 @@ use ompd_process::{Addr, Target};
 use ompd_runtime::companion::{self, Remembered};
 use ompd_runtime::evidence::{Evidence, Names};
 use ompd_runtime::merge::merge;
-use ompd_runtime::model::{Issue, RawSnapshot, SourceLine, Trouble};
+use ompd_runtime::model::{Issue, RawSnapshot, RuntimeSnapshot, SourceLine, Task, TaskState, Trouble};
 use ompd_runtime::names::FileNames;
 use ompd_runtime::os::Signals;
 use ompd_runtime::waits_for::{self, Certainty};
@@ -169,6 +169,20 @@ pub(crate) fn finish(
     conclude(target, runtimes, read, report, wanted, cache)
 }
 
+/// Finds out which tasks that are ready may unset a lock, by their code. `without_release` keeps the functions that do not.
+fn find_releases(
+    snapshots: &mut [RuntimeSnapshot],
+    without_release: impl FnOnce(BTreeSet<Addr>) -> BTreeSet<Addr>,
+) {
+    let mut ready: Vec<&mut Task> = snapshots.iter_mut().flat_map(|snapshot| &mut snapshot.tasks).collect();
+    ready.retain(|task| task.state.get() == Some(TaskState::Ready));
+    let function = |task: &Task| task.function.value().map(|function| function.addr);
+    let without = without_release(ready.iter().filter_map(|task| function(task)).collect());
+    for task in ready {
+        task.unsets_locks = function(task).map(|function| !without.contains(&function));
+    }
+}
+
 /// The same, with what [`follow`] has made of the stacks.
 pub(crate) fn conclude(
     target: &dyn Target,
@@ -211,7 +225,10 @@ pub(crate) fn conclude(
         in_program: &report.logical.iter().filter(|stack| is_in_program(stack)).map(|stack| stack.lwp).collect(),
         names: Some(&names),
     };
-    let snapshots = merge(snapshots, &evidence);
+    let mut snapshots = merge(snapshots, &evidence);
+    if !locks.is_empty() {
+        find_releases(&mut snapshots, |functions| report.without_release(target, runtimes, cache, functions));
+    }
     let variables = wanted.locals.then(|| (0..report.logical.len()).map(|stack| locals.of(stack)).collect());
     let known: HashSet<i32> = snapshots.iter().flat_map(|s| s.threads.iter().filter_map(|t| t.lwp)).collect();
     let mut threads: Vec<ProcessThread> = target

@@ -80,6 +80,27 @@ impl Report {
         }
         all
     }
+
+    /// Those of the functions, by where they begin, whose code shows no call that releases a lock.
+    pub fn without_release(
+        &self,
+        target: &dyn Target,
+        runtimes: &[Box<dyn Runtime>],
+        cache: &Cache,
+        functions: BTreeSet<Addr>,
+    ) -> BTreeSet<Addr> {
+        let process = Process::new(target, runtimes, cache);
+        let code = Code { process: &process, effects: RefCell::default() };
+        let is_readable = |begins: &Addr| process.owner(*begins) == CodeOwner::Program;
+        let functions = functions.into_iter().filter(is_readable);
+        let mut found: BTreeSet<Addr> =
+            functions.filter(|begins| code.effect(*begins, DEPTH).releases.is_empty()).collect();
+        // Of the last ones not all code was looked at.
+        if code.effects.borrow().len() >= CALLED {
+            found.clear();
+        }
+        found
+    }
 }
 
 /// The call that the innermost frame of the program is in, if that acquires a lock whose variable comes from registers and memory.

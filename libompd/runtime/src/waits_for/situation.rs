@@ -111,6 +111,12 @@ pub(super) fn of(
     };
     let mut locks = core.iter().filter(|node| is_lock(node));
     let may_be_unset = locks.next().is_none_or(|first| !is_critical(first)) && locks.next().is_none();
+    let may_unset = |node: &Node| match node {
+        Node::Task(runtime, id) => {
+            !has_lock || snapshots[*runtime].task(*id).is_none_or(|task| task.unsets_locks != Some(false))
+        }
+        _ => false,
+    };
     let is_waited_for = |task: &Node| {
         let waits = |node: &Node| *node != Node::Anyone && graph.waits_for(*node).any(|next| next == *task);
         core.iter().any(waits)
@@ -135,7 +141,7 @@ pub(super) fn of(
         }
     } else if has(&task_in(TaskState::Blocked)) && !is_stuck_without_blocked() {
         Situation::DependenceCycle
-    } else if has(&|node| task_in(TaskState::Ready)(node) && (may_be_unset || is_waited_for(node))) {
+    } else if has(&|node| task_in(TaskState::Ready)(node) && (may_be_unset && may_unset(node) || is_waited_for(node))) {
         Situation::TaskNeverRun
     } else if rests_on_calls && lonely(core, snapshots, os) {
         Situation::NestedExhausted

@@ -165,6 +165,19 @@ fn a_task_that_is_ready_and_has_no_thread_left() {
         p.situations()
     };
     assert_eq!(of(TaskState::Ready), [Situation::TaskNeverRun]);
+    // Its code shows that it does nothing about the lock.
+    let of_code = |unsets_locks| {
+        let mut p = Process::new();
+        let team = p.team();
+        let lock = p.lock(Fact::unknown(Common::NotRecorded));
+        p.member(team, FUTEX, locked(lock));
+        p.task(team, TaskKind::Explicit, TaskState::Ready);
+        let mut snapshot = RuntimeSnapshot::from(p.snapshot);
+        snapshot.tasks.last_mut().expect("a task").unsets_locks = unsets_locks;
+        judge(&[snapshot], &p.os).verdicts.iter().map(|verdict| verdict.situation).collect::<Vec<_>>()
+    };
+    assert_eq!(of_code(Some(true)), [Situation::TaskNeverRun]);
+    assert_eq!(of_code(Some(false)), [Situation::ClosedWaits]);
     // It can do nothing about the lock before what it waits for has happened.
     for state in [TaskState::Blocked, TaskState::Detached, TaskState::Running] {
         assert_eq!(of(state), [Situation::ClosedWaits], "{state:?}");
