@@ -157,7 +157,7 @@ impl<'a> Inspecting<'a> {
         let wanted = self.wanted();
         let input = inputs::open(target, &self.open)?;
         let progress = Progress::of(&format!("inspecting {target}"));
-        let stuck = Guard::of(target, self.open.max_pause);
+        let stuck = Guard::of(target, self.open.max_pause, NOT_INSPECTED);
         let inspection = match input {
             Input::Named => inspect(target, &self.open, wanted),
             Input::Core(core) => inspect_core(&core, wanted),

@@ -1,5 +1,6 @@
 //! The end of a command that waits for a page of a process.
 
+use std::io::{self, Write as _};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
 use std::time::Duration;
@@ -7,7 +8,6 @@ use std::time::Duration;
 use ompd_process::live::ReadWatch;
 use ompd_report::escape::escape;
 
-use crate::inspecting::NOT_INSPECTED;
 use crate::output::Failure;
 
 /// Time between two questions whether a read goes on.
@@ -25,8 +25,8 @@ pub struct Guard {
 
 impl Guard {
     /// For an inspection of `target`, which may be held for so long.
-    /// `None` for a core, the reads of which end.
-    pub fn of(target: &str, max_pause: Duration) -> Option<Guard> {
+    /// `None` for a core, the reads of which end. `status` is that of a command that has inspected nothing.
+    pub fn of(target: &str, max_pause: Duration, status: u8) -> Option<Guard> {
         target.parse::<i32>().ok()?;
         let target = escape(target);
         let (ends, end) = channel::<()>();
@@ -37,8 +37,9 @@ impl Guard {
                     let text = format_args!("{target}: a read of its memory does not end, and the process runs again");
                     let remedy = "what supplies the page has to answer: a process with userfaultfd, or a server of files; or try \
                                   --pause never";
-                    eprintln!("ompd-inspect: {}", Failure::with_remedy(text, remedy));
-                    std::process::exit(NOT_INSPECTED.into());
+                    // Nothing is left to be done if standard error is closed.
+                    let _ = writeln!(io::stderr(), "ompd-inspect: {}", Failure::with_remedy(text, remedy));
+                    std::process::exit(status.into());
                 }
             }
         };

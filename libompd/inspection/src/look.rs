@@ -170,10 +170,7 @@ pub(crate) fn finish(
 }
 
 /// Finds out which tasks that are ready may unset a lock, by their code. `without_release` keeps the functions that do not.
-fn find_releases(
-    snapshots: &mut [RuntimeSnapshot],
-    without_release: impl FnOnce(BTreeSet<Addr>) -> BTreeSet<Addr>,
-) {
+fn find_releases(snapshots: &mut [RuntimeSnapshot], without_release: impl FnOnce(BTreeSet<Addr>) -> BTreeSet<Addr>) {
     let mut ready: Vec<&mut Task> = snapshots.iter_mut().flat_map(|snapshot| &mut snapshot.tasks).collect();
     ready.retain(|task| task.state.get() == Some(TaskState::Ready));
     let function = |task: &Task| task.function.value().map(|function| function.addr);

@@ -75,8 +75,9 @@ pub(crate) fn find(
             *arguments = reader.of(function, &called.symbol, &backtrace.frames, called.frame);
         }
         let process = target.process();
-        if process.stopped || process.held_by.is_some() {
+        if process.stopped || process.frozen || process.held_by.is_some() {
             let by = process.held_by.as_ref().map(|holder| holder.name.clone());
+            let by = by.or_else(|| process.frozen.then(|| "its frozen control group".to_owned()));
             wait = Some(OutsideWait::Stopped { within: wait.map(Box::new), by });
         }
         Outside { lwp: thread.lwp, call: stack.call, wait, object: None }

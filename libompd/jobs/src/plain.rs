@@ -18,10 +18,11 @@ pub(crate) fn plain(text: &str) -> String {
             rest = after;
             continue;
         }
-        let numbered = ["id ", "LWP ", "process ", "processes ", "PID ", "`ompd-inspect "].into_iter().find_map(|name| {
-            let after = rest.strip_prefix(name)?;
-            (digits(after) > 0).then(|| (name, after_numbers(after)))
-        });
+        let numbered =
+            ["id ", "LWP ", "process ", "processes ", "PID ", "`ompd-inspect "].into_iter().find_map(|name| {
+                let after = rest.strip_prefix(name)?;
+                (digits(after) > 0).then(|| (name, after_numbers(after)))
+            });
         if let Some((name, after)) = numbered.filter(|_| !out.ends_with(|letter: char| letter.is_alphanumeric())) {
             out.push_str(name);
             out.push('N');
@@ -139,7 +140,10 @@ mod tests {
         let one = "See what process 18307 does: `ompd-inspect 18307`.";
         assert_eq!(plain(one), "See what process N does: `ompd-inspect N`.");
         assert_eq!(plain("sleep, a.c:3, 12.5 ms left"), "sleep, a.c:3, N left");
-        assert_eq!(plain("for 6.9 s more at most; sleeps for 3 s, process 4 left"), "for N more at most; sleeps for 3 s, process N left");
+        assert_eq!(
+            plain("for 6.9 s more at most; sleeps for 3 s, process 4 left"),
+            "for N more at most; sleeps for 3 s, process N left"
+        );
         assert_eq!(plain("grid 4, avoid 5"), "grid 4, avoid 5");
         assert_eq!(plain("lock order_s+0x40 at 0x7f40"), "lock order_s+0x40 at 0xN");
     }

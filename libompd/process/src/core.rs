@@ -212,6 +212,7 @@ impl Core {
             signal: notes.signal,
             signal_sent,
             stopped: false,
+            frozen: false,
             held_by: None,
             handled_signals: None,
             cpus: None,

@@ -87,6 +87,8 @@ pub struct ProcessInfo {
     /// It is stopped by job control (`SIGSTOP`, Ctrl-Z, a shell): nothing in it moves until it gets `SIGCONT`. Never said
     /// of cores.
     pub stopped: bool,
+    /// Its control group is frozen, as of opening it: nothing in it moves until the group is thawed. Live processes only.
+    pub frozen: bool,
     /// Another process traces it and has stopped all its threads, as debuggers do: nothing in it moves until that one lets it. Live
     /// processes only.
     pub held_by: Option<Holder>,

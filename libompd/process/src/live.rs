@@ -5,6 +5,7 @@
 //! early, such as `epoll_wait` (signal(7)). Threads that sleep in one are left asleep, and read from procfs.
 
 mod cpus;
+mod frozen;
 pub mod listing;
 mod memory;
 mod pages;
@@ -37,8 +38,8 @@ use crate::{ProcessInfo, Target, TargetKind};
 use memory::{Memory, Times};
 use pages::Pages;
 use procdir::{ProcDir, Tasks};
-use sleep::{Sleep, Sparing};
 pub use reads::ReadWatch;
+use sleep::{Sleep, Sparing};
 pub use still::StillRead;
 use still::Stillness;
 pub use surroundings::{Child, Descriptor, DescriptorKind, Holder, Holders, Socket, Surroundings, ThreadState};
@@ -210,7 +211,8 @@ impl Live {
         }
         modules.extend(read_vdso(&mappings, &memory));
         modules.sort_by_key(Module::base);
-        let cpus = cpus::usable(&process);
+        let (groups, mounts) = (process.control_groups().unwrap_or_default(), cpus::mounts());
+        let cpus = cpus::usable(&process, &groups, &mounts);
         // Stopped by a tracer is another letter: that tracer is a reason to be refused, later.
         let stopped = stat.state == 'T';
         // The kernel says 0 to those who may not trace the process (proc_pid_stat(5), startstack).
@@ -222,6 +224,7 @@ impl Live {
             exe,
             command,
             stopped,
+            frozen: frozen::is_frozen(&groups, &mounts),
             cpus,
             main_stack,
             environment,

@@ -6,6 +6,7 @@ use ompd_inspection::Inspection;
 use ompd_inspection::outside::OutsideWait;
 use ompd_process::TargetKind;
 use ompd_runtime::model::*;
+use ompd_runtime::waits_for::{Certainty, Node, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -37,9 +38,19 @@ pub fn state_of_process(inspection: &Inspection) -> Option<Answer> {
     ended(inspection).or_else(|| stopped(inspection))
 }
 
+/// The verdicts that are told, the most certain first. That a thread has crashed says why others wait for it.
+pub fn verdicts(inspection: &Inspection) -> impl Iterator<Item = &Verdict> {
+    let has_ended = ended(inspection).is_some();
+    let crashed = |lwp: i32| inspection.threads.iter().any(|thread| thread.lwp == lwp && thread.signal.is_some());
+    let waits_for_crashed = move |verdict: &Verdict| {
+        let is_it = |node: &Node| matches!(*node, Node::Thread(lwp) if crashed(lwp));
+        has_ended && verdict.certainty == Certainty::Waiting && verdict.core.iter().any(is_it)
+    };
+    inspection.waits_for.all().filter(move |verdict| !waits_for_crashed(verdict))
+}
+
 /// The word for a verdict.
-pub fn word(certainty: ompd_runtime::waits_for::Certainty) -> &'static str {
-    use ompd_runtime::waits_for::Certainty;
+pub fn word(certainty: Certainty) -> &'static str {
     match certainty {
         Certainty::Deadlock => "DEADLOCK",
         Certainty::Suspect => "SUSPECT",
@@ -73,6 +84,14 @@ fn stopped(inspection: &Inspection) -> Option<Answer> {
             fix: Some(format!("Let it continue in {name}, or detach.")),
         });
     }
+    if inspection.process.frozen {
+        return Some(Answer {
+            word: "STOPPED",
+            text: "the control group of the process is frozen, and nothing in it moves".to_owned(),
+            cause: None,
+            fix: Some("Let it continue: docker unpause, systemctl thaw, or what else has frozen it.".to_owned()),
+        });
+    }
     let pid = inspection.process.pid.map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
     inspection.process.stopped.then(|| Answer {
         word: "STOPPED",
@@ -83,7 +102,7 @@ fn stopped(inspection: &Inspection) -> Option<Answer> {
 }
 
 fn judged(inspection: &Inspection) -> Option<Answer> {
-    let verdict = inspection.waits_for.all().next()?;
+    let verdict = verdicts(inspection).next()?;
     let told = tell::tell(inspection, verdict);
     Some(Answer { word: word(verdict.certainty), text: told.text, cause: told.cause, fix: Some(told.fix) })
 }

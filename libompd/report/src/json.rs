@@ -163,6 +163,9 @@ pub struct Process {
     pub command: Option<String>,
     /// True if job control (SIGSTOP) holds it: nothing in it moves until it gets SIGCONT.
     pub stopped: bool,
+    /// True if its control group is frozen: nothing in it moves until that is thawed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<bool>,
     /// The process that traces it and has stopped all its threads, as a debugger does: nothing in it moves until that one lets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by: Option<HeldBy>,
@@ -522,6 +525,7 @@ pub fn report(inspection: &Inspection) -> Report {
             exe: process.exe.clone(),
             command: process.command.clone(),
             stopped: process.stopped,
+            frozen: process.frozen.then_some(true),
             held_by: process.held_by.as_ref().map(|by| HeldBy { pid: by.pid, name: by.name.clone() }),
             signal: process.signal,
             signal_sent: process.signal_sent.then_some(true),

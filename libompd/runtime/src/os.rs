@@ -395,8 +395,9 @@ fn blocked(target: &dyn Target, pointers: &Pointers, lwp: i32, call: Syscall) ->
         "select" | "pselect6" => args[4] == 0,
         "epoll_pwait2" => args[3] == 0,
         "rt_sigtimedwait" => args[2] == 0,
-        "semtimedop" => args[3] == 0,
-        "mq_timedreceive" | "mq_timedsend" | "recvmmsg" | "io_getevents" => args[4] == 0,
+        // Which words a thread waits for by these, and who changes them, is not looked at.
+        "semtimedop" | "futex_waitv" => args[3] == 0,
+        "mq_timedreceive" | "mq_timedsend" | "recvmmsg" | "io_getevents" | "futex_wait" => args[4] == 0,
         "read" | "readv" | "write" | "writev" | "preadv" | "pwritev" | "recvfrom" | "recvmsg" | "sendto"
         | "sendmsg" | "sendmmsg" | "accept" | "accept4" | "connect" | "open" | "openat" | "wait4" | "waitid"
         | "pause" | "rt_sigsuspend" | "flock" | "msgrcv" | "msgsnd" | "semop" => true,

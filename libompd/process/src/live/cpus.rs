@@ -20,7 +20,7 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 const MAX_CPU: u32 = 1 << 16;
 
 /// `None` if not a single thread's affinity could be read.
-pub(super) fn usable(process: &ProcDir) -> Option<Cpus> {
+pub(super) fn usable(process: &ProcDir, groups: &[ProcessCGroup], mounts: &[MountInfo]) -> Option<Cpus> {
     // A mask may name processors that the machine could have and has not.
     let online = fs::read_to_string(ONLINE).ok().and_then(|text| parse_list(&text));
     let is_online = |cpu: &u32| online.as_ref().is_none_or(|online| online.contains(cpu));
@@ -51,10 +51,7 @@ pub(super) fn usable(process: &ProcDir) -> Option<Cpus> {
         of_threads.push((tid, own));
     }
     of_threads.sort_unstable_by_key(|(tid, _)| *tid);
-    // In our own mount namespace, and so by our own procfs: the files are read by this process.
-    let own = ProcDir::new(Path::new("/proc"), i32::try_from(std::process::id()).ok()?);
-    let mounts = own.mounts().unwrap_or_default();
-    let quota = quota(&process.control_groups().unwrap_or_default(), &mounts);
+    let quota = quota(groups, mounts);
     (!allowed.is_empty()).then_some(Cpus { allowed: allowed.len() as u32, quota, of_threads })
 }
 
@@ -94,8 +91,14 @@ fn quota(groups: &[ProcessCGroup], mounts: &[MountInfo]) -> Option<f64> {
     smallest
 }
 
+/// What is mounted in our own mount namespace, and so by our own procfs: files of groups are read by this process.
+pub(super) fn mounts() -> Vec<MountInfo> {
+    let own = i32::try_from(std::process::id()).ok().map(|pid| ProcDir::new(Path::new("/proc"), pid));
+    own.and_then(|own| own.mounts().ok()).unwrap_or_default()
+}
+
 /// Where the group lies below the mount; `None` if it lies outside of what is mounted there.
-fn directory(mount: &MountInfo, group: &str) -> Option<PathBuf> {
+pub(super) fn directory(mount: &MountInfo, group: &str) -> Option<PathBuf> {
     let below = Path::new(group).strip_prefix(&mount.root).ok()?;
     // `/..` leads to groups outside of our namespace (cgroup_namespaces(7)).
     let plain = below.components().all(|c| matches!(c, Component::Normal(_)));

@@ -111,7 +111,7 @@ fn how(shown: &Shown<'_>) -> How {
 /// The state of the process, and its verdicts; without a verdict, what it does.
 fn answers(inspection: &Inspection, t: &dyn Fn(&str) -> String) -> Markup {
     let state = answer::state_of_process(inspection);
-    let verdicts: Vec<&Verdict> = inspection.waits_for.all().collect();
+    let verdicts: Vec<&Verdict> = answer::verdicts(inspection).collect();
     let moves = if state.is_none() && verdicts.is_empty() { answer::answer(inspection) } else { None };
     let more = verdicts.len().saturating_sub(VERDICTS);
     html! {

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::remarks;
 use crate::tell;
+use crate::{answer, remarks};
 use ompd_inspection::Inspection;
 
 /// One hang.
@@ -69,7 +69,7 @@ pub fn remarks(inspection: &Inspection) -> Vec<Remark> {
 }
 
 pub fn verdicts(inspection: &Inspection) -> Vec<Verdict> {
-    let verdicts = inspection.waits_for.all();
+    let verdicts = answer::verdicts(inspection);
     verdicts
         .map(|verdict| {
             let told = tell::tell(inspection, verdict);

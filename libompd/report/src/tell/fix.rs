@@ -215,7 +215,9 @@ fn moving(teller: &Teller<'_>, verdict: &Verdict) -> String {
         Node::Word(..) => true,
         _ => false,
     });
-    if unknown {
+    if teller.inspection.kind == TargetKind::Core {
+        "This may be normal: a core is of one moment only. `stacks` shows what the threads did.".to_owned()
+    } else if unknown {
         "This may be normal. `--samples 2` shows which threads move; `stacks` shows who can hold the lock.".to_owned()
     } else {
         "This may be normal. `--samples 2` shows whether it moves.".to_owned()

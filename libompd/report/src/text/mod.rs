@@ -548,6 +548,10 @@ fn head(page: &mut Page, inspection: &Inspection) {
         );
         page.wrapped("", ALARM, &text, 0);
     }
+    if inspection.process.frozen {
+        let text = "Its control group is frozen: nothing in it moves until the group is thawed";
+        page.wrapped("", ALARM, text, 0);
+    }
     if inspection.process.stopped {
         let text = "It is stopped by SIGSTOP or Ctrl-Z: nothing in it moves until it gets SIGCONT (kill -CONT)";
         page.wrapped("", ALARM, text, 0);

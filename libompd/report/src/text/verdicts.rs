@@ -21,7 +21,7 @@ pub fn render(page: &mut Page, inspection: &Inspection, all: bool) {
         first(page, &state);
         page.blank();
     }
-    let verdicts: Vec<&Verdict> = inspection.waits_for.all().collect();
+    let verdicts: Vec<&Verdict> = answer::verdicts(inspection).collect();
     if verdicts.is_empty() {
         if let Some(answer) = answer::answer(inspection).filter(|_| answer::state_of_process(inspection).is_none()) {
             first(page, &answer);

@@ -4,7 +4,7 @@ use anstyle::Style;
 use ompd_runtime::model::*;
 
 use super::{HEADING, Page, verdicts};
-use crate::{tell, words};
+use crate::{answer, tell, words};
 use ompd_inspection::Inspection;
 
 pub fn render(page: &mut Page, inspection: &Inspection, lwp: i32) {
@@ -24,7 +24,7 @@ pub fn render(page: &mut Page, inspection: &Inspection, lwp: i32) {
         };
         return page.wrapped(&format!("{who}: "), HEADING, text, 4);
     }
-    for verdict in inspection.waits_for.all() {
+    for verdict in answer::verdicts(inspection) {
         let block = tell::tell(inspection, verdict);
         let behind = verdict.held_up.contains(&lwp);
         if behind || block.threads.contains(&lwp) {
