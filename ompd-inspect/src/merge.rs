@@ -18,6 +18,8 @@ use crate::progress::Progress;
 
 /// Bytes that are read at a time.
 const BUFFER: usize = 1 << 18;
+/// Files that are named if nothing could be read.
+const NAMED: usize = 4;
 
 /// Reads the documents and shows what they say together. What cannot be read is named, and the rest counts.
 ///
@@ -40,10 +42,12 @@ pub fn merge(args: &MergeArgs, options: &Options, color: ColorChoice) -> Result<
     drop(progress);
     let Collected { merged, count, files } = all;
     if count == 0 {
-        let first = merged.failures.iter().next();
-        let first = first.map(|(failure, of)| format!("{of}: {}", escape(&failure.reason)));
+        // Of a file that has no reports each line is one.
+        let first = merged.failures.keys().next().map(|failure| escape(&failure.reason));
+        let names: Vec<String> = args.reports.iter().take(NAMED).map(|name| escape(name)).collect();
+        let more = if args.reports.len() > NAMED { " and others" } else { "" };
         return Err(Failure::with_remedy(
-            format_args!("no report could be read: {}", first.unwrap_or_default()),
+            format_args!("no report could be read: {}{more}: {}", names.join(", "), first.unwrap_or_default()),
             "make reports with ompd-inspect --json PID > FILE",
         ));
     }

@@ -51,6 +51,9 @@ pub fn not_opened(target: &str, error: OpenError) -> Failure {
     if no_process && Path::new(target).exists() {
         failure = failure.noting(format_args!("there is a file of that name; write ./{target} to inspect it"));
     }
+    if kind == Some(io::ErrorKind::NotFound) && target.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        failure = failure.noting("commands are listed by ompd-inspect --help");
+    }
     // Only looked for, never run.
     if system && programs::find("coredumpctl").is_some() {
         let which = process_of_core(target).map_or_else(String::new, |pid| format!(" {pid}"));
