@@ -839,6 +839,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn states_at_barriers_are_those_of_the_standard() {
+        use ompd_runtime::Origin;
+        use ompd_runtime::model::WaitKind;
+        let of = |kind: Option<BarrierKind>| {
+            let wait = Wait::new(WaitKind::Barrier, Addr(8), Origin::Dwarf);
+            at_barrier(&Wait { barrier: kind.map(|kind| Fact::known(kind, Origin::Stack)), ..wait })
+        };
+        assert_eq!(of(Some(BarrierKind::Explicit)), 0x014);
+        for kind in [BarrierKind::Loop, BarrierKind::Sections, BarrierKind::Single, BarrierKind::Workshare] {
+            assert_eq!(of(Some(kind)), 0x012);
+        }
+        for kind in [None, Some(BarrierKind::LoopOrUnspecified), Some(BarrierKind::Implicit)] {
+            assert_eq!(of(kind), 0x010);
+        }
+    }
+
+    #[test]
     fn the_version_names_every_runtime() {
         let told = |names: &[&str]| version_text(names).split(" for ").nth(1).map(str::to_owned);
         assert_eq!(told(&["libgomp"]).as_deref(), Some("libgomp"));

@@ -96,6 +96,9 @@ mod tests {
             assert_eq!(after(0x015, version).is_some(), version >= 202_011);
             assert!(after(0x999, version).is_none() && after(-1, version).is_none());
         }
+        assert!(STATES.iter().all(|state| is_one(state.number)) && !is_one(0x999) && !is_one(-1));
+        let waiting = |number| is_wait_for_mutex(number);
+        assert!(waiting(0x040) && waiting(0x044) && waiting(0x07f) && !waiting(0x03f) && !waiting(0x080));
         assert_eq!(in_version(0x015, 201_811), 0x010);
         assert_eq!(in_version(0x015, 202_111), 0x015);
     }

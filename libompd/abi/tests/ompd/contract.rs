@@ -185,6 +185,77 @@ fn enumerations_come_to_an_end_and_refuse_what_they_do_not_know() {
     }
 }
 
+/// A function needs all of its places for results, but for the wait id of a state.
+#[test]
+fn a_place_that_is_missing_is_bad_input() {
+    fn unless<T>(missing: bool, place: &mut T) -> *mut T {
+        if missing { ptr::null_mut() } else { place }
+    }
+    let running = nested();
+    let session = Session::new(202_111, Held::live(running.pid, true));
+    let space = session.space;
+    let thread = session.thread(thread_id::LWP, running.truth.coordinator as u64).expect("a thread");
+    let task = out(|task| unsafe { ompd_get_curr_task_handle(thread, task) }).expect("a task");
+    unsafe {
+        for missing in 0..2 {
+            let (mut id, mut device) = (0u64, ptr::null_mut());
+            let id = unless(missing == 0, &mut id).cast();
+            let place = unless(missing == 1, &mut device);
+            assert_eq!(ompd_device_initialize(space, ptr::dangling_mut(), 1, 8, id, place), Rc::BAD_INPUT);
+            let (mut exit, mut enter) = (FrameInfo::default(), FrameInfo::default());
+            let (exit, enter) = (unless(missing == 0, &mut exit), unless(missing == 1, &mut enter));
+            assert_eq!(ompd_get_task_frame(task, exit, enter), Rc::BAD_INPUT);
+            let (mut value, mut address) = (0, Address::default());
+            let (value, address) = (unless(missing == 0, &mut value), unless(missing == 1, &mut address));
+            assert_eq!(ompd_get_tool_data(thread.cast(), scope::THREAD, value, address), Rc::BAD_INPUT);
+            let view = if missing == 0 { ptr::null() } else { c"threads".as_ptr() };
+            let mut text = ptr::null();
+            let text = unless(missing == 1, &mut text);
+            assert_eq!(ompdx_report_text(space, view, ptr::null(), text), Rc::BAD_INPUT);
+        }
+        for missing in 0..3 {
+            let (mut kinds, mut sizes, mut count) = (ptr::null_mut(), ptr::null_mut(), 7);
+            let rc = ompd_get_device_thread_id_kinds(
+                space,
+                unless(missing == 0, &mut kinds),
+                unless(missing == 1, &mut sizes),
+                unless(missing == 2, &mut count),
+            );
+            assert_eq!((rc, kinds, sizes, count), (Rc::BAD_INPUT, ptr::null_mut(), ptr::null_mut(), 7));
+        }
+        let (mut state, mut wait) = (0, 7);
+        assert_eq!(ompd_get_state(thread, &raw mut state, ptr::null_mut()), Rc::OK);
+        assert_eq!(ompd_get_state(thread, &raw mut state, &raw mut wait), Rc::OK);
+        assert_ne!(wait, 7);
+    }
+}
+
+/// Memory of the debugger that it does not give.
+unsafe extern "C" fn no_memory(_bytes: Size, _place: *mut *mut std::ffi::c_void) -> Rc {
+    Rc::ERROR
+}
+
+/// OpenMP 5.0 has no code for a callback that fails.
+#[test]
+fn a_callback_that_fails_has_a_code_since_openmp_5_1() {
+    let running = nested();
+    for (version, failed) in [(201_811, Rc::ERROR), (202_011, Rc::CALLBACK_ERROR), (202_411, Rc::CALLBACK_ERROR)] {
+        let session = Session::new(version, Held::live(running.pid, false));
+        let (table, poor) = (callbacks(), Callbacks { alloc_memory: Some(no_memory), ..callbacks() });
+        let ask = || {
+            let (mut next, mut name, mut more) = (7, ptr::null(), 7);
+            let rc =
+                unsafe { ompd_enumerate_states(session.space, 0x102, &raw mut next, &raw mut name, &raw mut more) };
+            (rc, (!name.is_null()).then(|| take(name)))
+        };
+        let initialize = |table: &Callbacks| unsafe { ompd_initialize(version, table) };
+        assert_eq!(initialize(&poor), Rc::OK);
+        assert_eq!(ask(), (failed, None), "{version}");
+        assert_eq!(initialize(&table), Rc::OK);
+        assert!(matches!(ask(), (Rc::OK, Some(_))));
+    }
+}
+
 /// Where one of the places for results is missing, the others stay as they are, and no text is made.
 fn places_that_are_missing(space: *mut AddressSpaceHandle) {
     fn unless<T>(missing: bool, place: &mut T) -> *mut T {

@@ -216,7 +216,8 @@ impl Surroundings {
         let are_counted = fs::metadata(self.process.root.join("self/fd")).is_ok_and(|of| of.len() > 0);
         let mut left = MOST_LINKS;
         // This program may have inherited descriptors of whoever started it.
-        let this = fs::read_link(self.process.root.join("self")).ok().and_then(|link| link.to_str()?.parse::<i32>().ok());
+        let this =
+            fs::read_link(self.process.root.join("self")).ok().and_then(|link| link.to_str()?.parse::<i32>().ok());
         let mut seen: BTreeSet<i32> = this.into_iter().collect();
         let mut one_ended = true;
         for _ in 0..MOST_LISTINGS {
