@@ -73,6 +73,7 @@ fn a_lock_released_in_a_function_that_was_called() {
 #[test]
 fn a_lock_set_twice_by_a_pointer() {
     first_lines("pointer", "SUSPECT", "SUSPECT thread 1 has not reached the barrier that thread 0 waits at");
+    first_lines("pointer", "SUSPECT", "If thread 1 holds it: release it before it is acquired again.");
 }
 
 #[test]

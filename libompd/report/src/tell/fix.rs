@@ -143,12 +143,12 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
                     "Release {names} before every wait: a thread that waits at the barrier, for tasks, or for the lock may have it."
                 );
             }
-            // Who waits for the only lock may hold it as well as who waits at the barrier, unless code tells otherwise.
+            // Who waits for the only lock may hold it as well as who waits at the barrier, if it has set some lock before.
             let is_lock = |node: &&Node| matches!(node, Node::Lock(..) | Node::Word(..));
             let lock = verdict.core.iter().find(is_lock).filter(|_| told.is_none());
             let waiters = lock.map_or_else(Vec::new, |lock| teller.waiters(verdict, *lock));
             let itself = match waiters[..] {
-                [waiter] => {
+                [waiter] if teller.has_set_some_lock(waiter) => {
                     format!(" If {} holds it: release it before it is acquired again.", teller.whos(&[waiter]))
                 }
                 _ => String::new(),

@@ -486,7 +486,7 @@ impl Teller<'_> {
         // Who waits for it may have set it before, and others that execute the program's source may have left the function in which
         // they did. That counts unless the one that is left has set some lock, or waits for one.
         let graph = &self.inspection.waits_for.graph;
-        let sets_some = |lwp: i32| passed().any(|call| call.lwp == lwp && call.variable.is_none());
+        let sets_some = |lwp: i32| self.has_set_some_lock(lwp);
         let wants_one = |lwp: i32| {
             let wait = snapshot.thread_by_lwp(lwp).and_then(|thread| thread.wait.value()).and_then(Option::as_ref);
             wait.is_some_and(|wait| wait.kind.is_for_lock())
@@ -616,6 +616,11 @@ impl Teller<'_> {
             barriers.next().map(|node| self.arrived(*node)).filter(|lwps| !lwps.is_empty())
         };
         of(true).zip(of(false))
+    }
+
+    /// True if code on the stack of a thread (LWP) has set a lock that it does not name.
+    pub(super) fn has_set_some_lock(&self, lwp: i32) -> bool {
+        self.inspection.lock_calls.iter().any(|call| call.lwp == lwp && !call.waits && call.variable.is_none())
     }
 
     /// Who probably holds a lock, as a sentence that says from what.
