@@ -80,11 +80,7 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
         Situation::MissingMember if teller.has_join(verdict) => {
             format!("Release {} before the wait for the thread that needs it, or acquire it after the wait.", lock())
         }
-        Situation::MissingMember => {
-            let names = words::and(&with_mutexes[..with_mutexes.len().min(MOST_NAMED)]);
-            let it = if with_mutexes.len() == 1 { "it" } else { "them" };
-            format!("Release {names} before the barrier, or acquire {it} after the barrier.")
-        }
+        Situation::MissingMember => before_barrier(teller, verdict, &with_mutexes),
         Situation::UnfulfilledEvent => EVENT.to_owned(),
         Situation::DependenceCycle => {
             "A task must not wait for a task that depends on it: release what it holds first, or drop the dependence."
@@ -143,20 +139,8 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
                     "Release {names} before every wait: a thread that waits at the barrier, for tasks, or for the lock may have it."
                 );
             }
-            // Who waits for the only lock may hold it as well as who waits at the barrier, if it has set some lock before.
-            let is_lock = |node: &&Node| matches!(node, Node::Lock(..) | Node::Word(..));
-            let lock = verdict.core.iter().find(is_lock).filter(|_| told.is_none());
-            let waiters = lock.map_or_else(Vec::new, |lock| teller.waiters(verdict, *lock));
-            let itself = match waiters[..] {
-                [waiter] if teller.has_set_some_lock(waiter) => {
-                    format!(" If {} holds it: release it before it is acquired again.", teller.whos(&[waiter]))
-                }
-                _ => String::new(),
-            };
             let names = told.map_or_else(|| locks.clone(), |lock| vec![lock]);
-            let it = if names.len() == 1 { "it" } else { "them" };
-            let names = words::and(&names[..names.len().min(MOST_NAMED)]);
-            format!("Release {names} before the barrier, or acquire {it} after the barrier.{itself}")
+            before_barrier(teller, verdict, &names)
         }
         Situation::ClosedWaits if teller.probable_owner(verdict).is_some() => {
             let (_, lock, owner) = teller.probable_owner(verdict).unwrap_or_default();
@@ -200,6 +184,27 @@ fn otherwise(teller: &Teller<'_>, waiter: Option<i32>, lock: Option<Node>) -> &'
     } else {
         "or make it a nestable lock (omp_nest_lock_t)"
     }
+}
+
+/// What to do about locks for which threads wait that have not reached a barrier.
+fn before_barrier(teller: &Teller<'_>, verdict: &Verdict, locks: &[String]) -> String {
+    // Who waits for the only lock may hold it as well as who waits at the barrier, if it has set some lock before.
+    let is_unknown = |node: &&Node| match **node {
+        Node::Lock(runtime, id) => {
+            teller.inspection.runtimes[runtime].lock(id).is_some_and(|lock| lock.owner.value().is_none())
+        }
+        _ => matches!(node, Node::Word(..)),
+    };
+    let lock = verdict.core.iter().find(is_unknown).filter(|_| teller.probable_holder(verdict).is_none());
+    let itself = match lock.map_or_else(Vec::new, |lock| teller.waiters(verdict, *lock))[..] {
+        [waiter] if teller.has_set_some_lock(waiter) => {
+            format!(" If {} holds it: release it before it is acquired again.", teller.whos(&[waiter]))
+        }
+        _ => String::new(),
+    };
+    let it = if locks.len() == 1 { "it" } else { "them" };
+    let names = words::and(&locks[..locks.len().min(MOST_NAMED)]);
+    format!("Release {names} before the barrier, or acquire {it} after the barrier.{itself}")
 }
 
 /// What to do about threads that may still continue.
