@@ -24,6 +24,11 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let lock = || with_mutexes.first().cloned().unwrap_or_else(|| "the lock".to_owned());
     let missing = matches!(verdict.situation, Situation::MissingMember) && with_mutexes.is_empty();
     let by_itself = teller.probably_held_by_waiter(verdict);
+    let turn = teller.turn(verdict).filter(|_| verdict.situation == Situation::ClosedWaits);
+    let live = teller.inspection.kind == TargetKind::Live;
+    if let Some(fix) = turn.and_then(|lwp| outside::fix(teller.inspection.outside(lwp)?, live)) {
+        return fix;
+    }
     let in_tasks = verdict.situation == Situation::ClosedWaits && teller.outside_in_tasks(verdict).is_some();
     if (missing || in_tasks || verdict.certainty == Certainty::Waiting && by_itself.is_none())
         && let Some(fix) = outside(teller, verdict)

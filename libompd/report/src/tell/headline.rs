@@ -106,7 +106,9 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
             let turn = teller.turn(verdict).unwrap_or_default();
             let others: Vec<i32> = teller.waiting(verdict).into_iter().filter(|lwp| *lwp != turn).collect();
             let verb = if others.len() == 1 { "waits for its" } else { "wait for their" };
-            format!("{} {verb} turn in ordered, which {} has", teller.whos(&others), teller.numbers(&[turn]))
+            let one_team = teller.is_one_team(&[&others[..], &[turn]].concat());
+            let owner = if one_team { teller.numbers(&[turn]) } else { teller.whos(&[turn]) };
+            format!("{} {verb} turn in ordered, which {owner} has", teller.whos(&others))
         }
         Situation::ClosedWaits if teller.barrier(verdict).is_some() => not_reached(teller, verdict),
         Situation::ClosedWaits if teller.probable_owner(verdict).is_some() => {
