@@ -215,7 +215,7 @@ impl Surroundings {
         // This program has descriptors. Before Linux 6.2 the size is 0 of every process (proc_readfd_count in fs/proc/fd.c).
         let are_counted = fs::metadata(self.process.root.join("self/fd")).is_ok_and(|of| of.len() > 0);
         let mut left = MOST_LINKS;
-        // This program may have inherited descriptors of whoever started it.
+        // This program may have inherited descriptors of the program that started it.
         let this =
             fs::read_link(self.process.root.join("self")).ok().and_then(|link| link.to_str()?.parse::<i32>().ok());
         let mut seen: BTreeSet<i32> = this.into_iter().collect();

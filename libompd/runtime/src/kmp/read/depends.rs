@@ -233,7 +233,7 @@ impl TaskReader<'_> {
     }
 
     /// Finds tasks in queues that may not begin beside one that has begun, since both have a `mutexinoutset` dependence on one
-    /// address. Whoever begins a task sets all locks of its node. Then their number is negative (`__kmp_task_is_allowed` in
+    /// address. The thread that begins a task sets all locks of its node. Then their number is negative (`__kmp_task_is_allowed` in
     /// `kmp_tasking.cpp`).
     fn exclude(&mut self, graph: &Graph) -> Result<(), Reason> {
         let names_some = |kind| {
