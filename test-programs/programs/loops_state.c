@@ -3,6 +3,7 @@
  *
  * LOOP   dynamic   chunks of 7, from 100 to 1100 in steps of 2
  *        combined  the same of a combined construct
+ *        around    the same, and each iteration opens an inner region
  *        down      downwards from 1000 in steps of 3, chunks of 5
  *        unsigned  an unsigned long long loop from 2^63 - 100, chunks of 4
  *        guided    from 0 to 1000, chunks of 10 at least
@@ -27,7 +28,7 @@ TRUTH_MARKER void stand_still(void) {
         return;
     done = 1;
     truth_step();
-    if (omp_get_thread_num() == 0) {
+    if (omp_get_ancestor_thread_num(1) == 0) {
         truth_note("coordinator", TRUTH_PIPE, NULL, TRUTH_NO_BODY);
         truth_ready("loops_state", THREADS);
         truth_release();
@@ -51,6 +52,21 @@ TRUTH_MARKER void combined_loop(void) {
 #pragma omp parallel for num_threads(THREADS) schedule(dynamic, 7)
     for (int i = 100; i < 1100; i += 2)
         stand_still();
+}
+
+TRUTH_MARKER void loop_around_regions(void) {
+#pragma omp parallel num_threads(THREADS)
+    {
+        TRUTH_KEEP_FRAME(); /* or the two become one construct */
+#pragma omp for schedule(dynamic, 7)
+        for (int i = 100; i < 1100; i += 2) {
+#pragma omp parallel num_threads(1)
+            {
+                stand_still();
+                TRUTH_KEEP_FRAME();
+            }
+        }
+    }
 }
 
 TRUTH_MARKER void loop_downwards(void) {
@@ -217,6 +233,7 @@ int main(void) {
         {"dynamic", dynamic_loop}, {"combined", combined_loop}, {"down", loop_downwards}, {"unsigned", unsigned_loop},
         {"guided", guided_loop},   {"ordered", ordered_loop},   {"last", last_chunks},    {"sections", three_sections},
         {"end", end_of_loop},      {"single", single_after_loops}, {"static_ordered", static_ordered_loop},
+        {"around", loop_around_regions},
     };
     const char *wanted = getenv("LOOP");
     truth_init();

@@ -267,6 +267,7 @@ fn loops_are_as_far_as_their_threads_have_come() {
         let at = |next, end, step| [Some(next), Some(end), Some(step)];
         check("dynamic", some, Dynamic, 7, at(142, 1100, 2), 0, None);
         check("combined", some, Dynamic, 7, at(142, 1100, 2), 0, None);
+        check("around", some, Dynamic, 7, at(142, 1100, 2), 0, None);
         check("down", some, Dynamic, 5, at(955, 0, -3), 0, None);
         check("sections", None, Dynamic, 1, at(4, 4, 1), 0, None);
         check("ordered", None, Dynamic, 1, at(3, 3, 1), 0, Some(true));
