@@ -439,6 +439,17 @@ mod tests {
         assert!(table.find("e").is_none() && table.find("h").is_none());
     }
 
+    /// As `__TMC_END__` at the first variable of `.bss`.
+    #[test]
+    fn a_variable_comes_before_a_global_symbol_without_a_size() {
+        let mark = Entry { function: false, ..entry("f", 0x10, 0) };
+        let variable = Entry { function: false, global: false, ..entry("g", 0x10, 4) };
+        let table = table(vec![mark, variable]);
+        for found in [table.covering_by_search(0x10, |_| true), table.covering_by_order(0x10, |_| true)] {
+            assert_eq!(found.map(|entry| entry.size), Some(4));
+        }
+    }
+
     #[test]
     fn the_search_for_what_covers_an_address_ends() {
         let table = table((0..3 * MAX_CONTAINED as u64).map(|n| entry("all", n, u64::MAX)).collect());

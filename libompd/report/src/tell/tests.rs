@@ -470,9 +470,17 @@ deadlock: thread 0 waits for lock a, probably held by thread 1; no thread can re
     let call = |lwp| LockCall { lwp, variable: None, line: None, waits: false, leads: true };
     let mut by_itself = inspection(at_barrier.clone());
     by_itself.lock_calls.push(call(1));
-    assert!(!told(&by_itself).contains("probably"));
+    let text = told(&by_itself);
+    assert!(!text.contains("probably"), "{text}");
+    assert!(text.contains("If thread 0 holds it: release it before it is acquired again."), "{text}");
     by_itself.lock_calls.push(call(2));
     assert!(told(&by_itself).contains("thread 1 probably holds lock a"));
+    // Its code shows that it sets this lock, in a program without lines.
+    let mut by_code = inspection(at_barrier.clone());
+    let variable = by_code.runtimes[0].locks[0].object;
+    by_code.lock_calls.push(LockCall { variable: Some(variable), ..call(2) });
+    let text = told(&by_code);
+    assert!(text.contains("? thread 1 probably holds lock a, which code on its stack sets\n"), "{text}");
     let mut of_no_task = at_barrier;
     of_no_task.snapshot.locks[0].owner = Fact::unknown(Common::OwnerNotFound);
     let text = told(&inspection(of_no_task));
