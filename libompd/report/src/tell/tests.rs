@@ -160,6 +160,16 @@ deadlock: thread 0 waits for lock a, which it holds itself
 > Unset lock a before it is set again, or make it a nestable lock (omp_nest_lock_t).
 "
     );
+    // Another task of the thread may have set it, which a nestable lock does not allow either.
+    let mut in_task = p.clone();
+    in_task.snapshot.tasks[0].kind = fact(TaskKind::Explicit);
+    let mut nestable = p.clone();
+    nestable.snapshot.locks[0].kind = fact(LockKind::NestLock);
+    for other in [in_task, nestable] {
+        let text = told(&inspection(other));
+        let before = "before it is set again, and before a wait in which the thread may execute another task (taskwait, barrier).";
+        assert!(text.contains(before), "{text}");
+    }
     p.snapshot.locks[0].kind = fact(LockKind::Critical);
     p.snapshot.locks[0].name = Some("critical (sum)".to_owned());
     let critical = locked(&p, a).map(|wait| Wait { kind: WaitKind::Critical, ..wait });
