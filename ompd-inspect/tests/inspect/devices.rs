@@ -172,7 +172,9 @@ fn a_member_that_executes_a_target_region_on_the_host_stays_one() {
             &report["runtimes"][0]["teams"].as_array().expect("teams").iter().find(|of| of["size"]["value"] == 3);
         let lwps: Vec<i64> = ["0", "1", "2"].map(|number| program.lwp(number)).to_vec();
         assert_eq!(team.expect("the team")["members"], Value::from(lwps), "{what}: {report:#}");
-        assert_eq!(report["answer"]["word"], "WAITING", "{what}: {:#}", report["answer"]);
+        // For which task a thread waits in taskwait, is not known if another thread executes it.
+        let word = report["answer"]["word"].as_str().unwrap_or_default();
+        assert!(word == "WAITING" || how == "task" && word == "RUNNING", "{what}: {:#}", report["answer"]);
         // The stack of thread 0 has both regions, and only the inner one is known to be its own.
         let complete = report["complete"] == true || (how, number) == ("nested", "0");
         // Which task it is cannot be known either.
