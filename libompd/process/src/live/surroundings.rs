@@ -271,13 +271,16 @@ impl Surroundings {
             Ok(_) => return Scan::Refused,
             Err(_) => return failed(),
         }
-        let files = other.by_living_thread();
-        let folder = files.path("fd");
-        // Kernel threads have none, and large machines have thousands of those.
-        if are_counted && fs::metadata(&folder).is_ok_and(|of| of.len() == 0) {
-            return if other.path("").exists() { Scan::Complete } else { Scan::Ended };
-        }
-        let Ok(descriptors) = fs::read_dir(folder) else { return failed() };
+        // Kernel threads have none, and large machines have thousands of those. Nor has a first thread that has ended: a folder of
+        // threads has two links and one for each (proc_task_getattr in fs/proc/base.c).
+        let has_none = are_counted && fs::metadata(other.path("fd")).is_ok_and(|of| of.len() == 0);
+        let has_others = || fs::metadata(other.path("task")).is_ok_and(|of| of.nlink() > 3);
+        let files = match (has_none || !are_counted) && has_others() {
+            true => other.by_living_thread(),
+            false if has_none => return if other.path("").exists() { Scan::Complete } else { Scan::Ended },
+            false => other.clone(),
+        };
+        let Ok(descriptors) = fs::read_dir(files.path("fd")) else { return failed() };
         let mut held = Vec::new();
         for entry in descriptors.flatten().take(*left) {
             *left -= 1;

@@ -647,6 +647,19 @@ fn a_thread_that_cannot_stop_is_left_alone() {
     subject.ask(b'p');
 }
 
+/// Its descriptors are gone with it, but for those that look at another thread.
+#[test]
+fn descriptors_of_a_process_whose_first_thread_has_ended() {
+    let subject = Subject::start(&["early-exit"]);
+    let live = Live::open(subject.pid(), &OpenOptions::default()).expect("open");
+    let surroundings = live.surroundings().expect("a live process");
+    let input = surroundings.descriptor(0, &|| true).expect("its standard input");
+    let holders = surroundings.holders(&[input.link.clone()].into());
+    let of_input = &holders.by_link[&input.link];
+    assert!(of_input.iter().any(|holder| holder.own && holder.reads && holder.descriptor == 0), "{of_input:?}");
+    assert!(of_input.iter().all(|holder| holder.pid != std::process::id().cast_signed()), "{of_input:?}");
+}
+
 /// A thread of the process supplies a page when it is read, and is stopped as all others are. The process is let go in time, and what
 /// comes after that is not of the moment of the stop.
 #[test]
