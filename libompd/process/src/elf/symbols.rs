@@ -298,11 +298,18 @@ impl SymbolTable {
 
     /// The same from all symbols, as they are in the file. In no sound file do so many lie in one that the other way ends before.
     fn covering_by_search(&self, addr: u64, mut wanted: impl FnMut(&Entry) -> bool) -> Option<&Entry> {
-        let covers = |entry: &Entry| !entry.tls && entry.addr <= addr && (entry.addr == addr || addr < entry.end());
-        let candidates = self.entries.iter().enumerate().filter(|(_, entry)| covers(entry) && wanted(entry));
-        candidates
-            .min_by_key(|(index, entry)| (std::cmp::Reverse(entry.addr), entry.rank(), *index))
-            .map(|(_, best)| best)
+        let mut best: Option<&Entry> = None;
+        // A loop without closures: most symbols only have their addresses compared.
+        for entry in &self.entries {
+            if entry.addr > addr || entry.tls || entry.addr != addr && addr >= entry.end() || !wanted(entry) {
+                continue;
+            }
+            let is_better = |best: &Entry| (best.addr, entry.rank()) < (entry.addr, best.rank());
+            if best.is_none_or(is_better) {
+                best = Some(entry);
+            }
+        }
+        best
     }
 
     fn covering_by_order(&self, addr: u64, mut wanted: impl FnMut(&Entry) -> bool) -> Option<&Entry> {
