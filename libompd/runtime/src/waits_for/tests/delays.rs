@@ -109,6 +109,25 @@ fn members_at_a_barrier_and_not_there() {
     let unclear = Standing { absent: vec![], unclear: vec![2], ..standing(2, false) };
     assert_eq!(of([Inside; 2], none, |p| p.snapshot.threads[2].wait = Fact::unknown(WHY)), Some(unclear.clone()));
     assert_eq!(of([Inside; 2], none, |p| p.snapshot.tasks[2].kind = fact(TaskKind::Explicit)), Some(unclear));
+    // Not if its implicit task waits for other tasks, whichever it executes meanwhile.
+    let of_tasks = |kind| {
+        let mut p = Process::new();
+        let team = p.team();
+        for wait in [wait(Inside, team), wait(Inside, team), None] {
+            p.member(team, FUTEX, wait);
+        }
+        p.snapshot.tasks[2].kind = fact(TaskKind::Explicit);
+        let implicit = p.task(team, TaskKind::Implicit, TaskState::Suspended);
+        p.snapshot.tasks[implicit.0].team = fact(Some(team));
+        p.snapshot.tasks[implicit.0].member = Some(2);
+        let barrier = Barrier { inside: None, passed: None, at_end: None, size: 3 };
+        p.snapshot.teams[team.0].barrier = fact(barrier);
+        let mut snapshot = RuntimeSnapshot::from(p.snapshot);
+        snapshot.tasks[implicit.0].wait = wait(kind, team);
+        super::standing(&snapshot, team)
+    };
+    assert_eq!(of_tasks(WaitKind::Taskwait), Some(standing(2, false)));
+    assert_eq!(of_tasks(Inside).map(|standing| standing.unclear), Some(vec![2]));
     // What is no thread of the process is not there.
     let gone = |p: &mut Process| p.snapshot.teams[0].members[2] = None;
     assert_eq!(of([Inside; 2], none, gone), Some(standing(2, false)));
