@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-use ompd_process::{Addr, Target};
+use ompd_process::{Addr, Target, TargetKind};
 use ompd_runtime::companion::{self, Remembered};
 use ompd_runtime::evidence::{Evidence, Names};
 use ompd_runtime::merge::merge;
@@ -100,6 +100,17 @@ fn interpreter_locks(report: &Report) -> HashMap<i32, i32> {
     held.flat_map(|(holder, waiting)| waiting.iter().map(move |lwp| (*lwp, holder))).collect()
 }
 
+/// Finds out which tasks that are ready may unset a lock, by their code. `without_release` keeps the functions that surely do not.
+fn find_releases(snapshots: &mut [RuntimeSnapshot], without_release: impl FnOnce(BTreeSet<Addr>) -> BTreeSet<Addr>) {
+    let mut ready: Vec<&mut Task> = snapshots.iter_mut().flat_map(|snapshot| &mut snapshot.tasks).collect();
+    ready.retain(|task| task.state.get() == Some(TaskState::Ready));
+    let function = |task: &Task| task.function.value().map(|function| function.addr);
+    let without = without_release(ready.iter().filter_map(|task| function(task)).collect());
+    for task in ready {
+        task.may_unset_locks = function(task).map(|function| !without.contains(&function));
+    }
+}
+
 /// True if some thread waits for a lock.
 fn waits_for_locks(snapshot: &RawSnapshot) -> bool {
     snapshot
@@ -167,17 +178,6 @@ pub(crate) fn finish(
     let unwound = unwind(target, runtimes, &read, cache);
     let report = follow(target, runtimes, &read, unwound, cache);
     conclude(target, runtimes, read, report, wanted, cache)
-}
-
-/// Finds out which tasks that are ready may unset a lock, by their code. `without_release` keeps the functions that do not.
-fn find_releases(snapshots: &mut [RuntimeSnapshot], without_release: impl FnOnce(BTreeSet<Addr>) -> BTreeSet<Addr>) {
-    let mut ready: Vec<&mut Task> = snapshots.iter_mut().flat_map(|snapshot| &mut snapshot.tasks).collect();
-    ready.retain(|task| task.state.get() == Some(TaskState::Ready));
-    let function = |task: &Task| task.function.value().map(|function| function.addr);
-    let without = without_release(ready.iter().filter_map(|task| function(task)).collect());
-    for task in ready {
-        task.unsets_locks = function(task).map(|function| !without.contains(&function));
-    }
 }
 
 /// The same, with what [`follow`] has made of the stacks.
@@ -300,7 +300,7 @@ pub(crate) fn conclude(
         locals: variables,
         unopened: target.modules().iter().filter(|m| m.file.is_err()).map(|m| m.path.clone()).collect(),
         nameless: !nameless.is_empty(),
-        unlisted: target.modules().iter().all(|module| module.path.is_empty()),
+        unlisted: target.kind() == TargetKind::Core && target.modules().iter().all(|module| module.path.is_empty()),
         issues,
         pause,
         stopped_at,

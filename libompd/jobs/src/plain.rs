@@ -50,17 +50,25 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// What follows a number, or several: `1, 2 and 3`, `1 2 3`.
 fn after_numbers(text: &str) -> &str {
-    let after = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
-    let next = [", ", " and ", " "].into_iter().find_map(|between| after.strip_prefix(between));
-    match next.filter(|next| next.starts_with(|letter: char| letter.is_ascii_digit())) {
-        Some(next) => after_numbers(next),
-        None => after,
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    let mut after = text.trim_start_matches(is_digit);
+    let next = |after: &'_ str| {
+        [", ", " and ", " "]
+            .into_iter()
+            .find(|between| after.strip_prefix(between).is_some_and(|next| next.starts_with(is_digit)))
+    };
+    while let Some(between) = next(after) {
+        after = after[between.len()..].trim_start_matches(is_digit);
     }
+    after
 }
 
 /// What follows a span of time that something still takes: ` more at most` of `6.9 s more at most`, ` left` of `20 ms left`.
 fn after_span(text: &str) -> Option<&str> {
-    let after = text.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    /// Letters of the longest number that is looked at.
+    const MOST: usize = 32;
+    let number = text.bytes().take(MOST).take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let after = &text[number..];
     let is_number = text.starts_with(|letter: char| letter.is_ascii_digit());
     let unit = ["s", "ms", "µs"].into_iter().find_map(|unit| after.strip_prefix(' ')?.strip_prefix(unit))?;
     (is_number && (unit.starts_with(" more at most") || unit.starts_with(" left"))).then_some(unit)
@@ -144,6 +152,10 @@ mod tests {
             plain("for 6.9 s more at most; sleeps for 3 s, process 4 left"),
             "for N more at most; sleeps for 3 s, process N left"
         );
+        // However many there are: the text may come from anybody.
+        assert_eq!(plain(&format!("process {}x", "1 ".repeat(1 << 20))), "process N x");
+        let numbers = format!("{}x", "1.".repeat(1 << 20));
+        assert!(plain(&numbers).starts_with("1.1.1."));
         assert_eq!(plain("grid 4, avoid 5"), "grid 4, avoid 5");
         assert_eq!(plain("lock order_s+0x40 at 0x7f40"), "lock order_s+0x40 at 0xN");
     }

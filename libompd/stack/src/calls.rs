@@ -339,6 +339,22 @@ pub(crate) fn calls_of(images: &Images<'_>, from: Addr, most: u64) -> Vec<CallTo
     all
 }
 
+/// True if the code of the function that begins there could be read, and it calls and jumps to nothing but known places. It has
+/// fewer bytes than `most`.
+pub(crate) fn are_all_known(images: &Images<'_>, from: Addr, most: u64) -> bool {
+    let found = || {
+        let image = images.at(from)?;
+        let start = from.back(image.bias).0;
+        let function = image.info.as_ref()?.file().function_range(start).filter(|function| function.start == start)?;
+        transfers(image, Some(function).filter(|function| function.end - function.start < most)?)
+    };
+    let is_known = |transfer: &Transfer| match transfer.kind {
+        TransferKind::CallThrough(to) | TransferKind::JumpThrough(to) => matches!(to, Some(Operand::Slot(_))),
+        _ => true,
+    };
+    found().is_some_and(|transfers| transfers.iter().all(is_known))
+}
+
 /// A file whose code ends at an address.
 struct Until<'f> {
     file: &'f ElfFile,

@@ -81,7 +81,7 @@ impl Report {
         all
     }
 
-    /// Those of the functions, by where they begin, whose code shows no call that releases a lock.
+    /// Those of the functions, by where they begin, that release no lock: all their code could be followed.
     pub fn without_release(
         &self,
         target: &dyn Target,
@@ -91,15 +91,11 @@ impl Report {
     ) -> BTreeSet<Addr> {
         let process = Process::new(target, runtimes, cache);
         let code = Code { process: &process, effects: RefCell::default() };
-        let is_readable = |begins: &Addr| process.owner(*begins) == CodeOwner::Program;
-        let functions = functions.into_iter().filter(is_readable);
-        let mut found: BTreeSet<Addr> =
-            functions.filter(|begins| code.effect(*begins, DEPTH).releases.is_empty()).collect();
-        // Of the last ones not all code was looked at.
-        if code.effects.borrow().len() >= CALLED {
-            found.clear();
-        }
-        found
+        let releases_none = |begins: &Addr| {
+            let effect = code.effect(*begins, DEPTH);
+            process.owner(*begins) == CodeOwner::Program && !effect.is_part && effect.releases.is_empty()
+        };
+        functions.into_iter().filter(releases_none).collect()
     }
 }
 
@@ -132,6 +128,8 @@ struct Effect {
     releases: BTreeSet<Option<Addr>>,
     /// Those that are held when it returns.
     holds: BTreeSet<Option<Addr>>,
+    /// Not all code that it executes was looked at.
+    is_part: bool,
 }
 
 /// The code of a process, with what is known of its functions.
@@ -161,17 +159,22 @@ impl Code<'_> {
         if let Some(known) = self.effects.borrow().get(&begins) {
             return Rc::clone(known);
         }
-        if depth == 0 || self.effects.borrow().len() >= CALLED || self.process.owner(begins) != CodeOwner::Program {
+        if self.process.owner(begins) != CodeOwner::Program {
             return Rc::default();
+        }
+        if depth == 0 || self.effects.borrow().len() >= CALLED {
+            return Rc::new(Effect { is_part: true, ..Effect::default() });
         }
         // One that calls itself adds nothing to itself.
         self.effects.borrow_mut().insert(begins, Rc::default());
-        let mut effect = Effect::default();
+        let is_part = !calls::are_all_known(&self.process.images, begins, BYTES_OF_CALLED);
+        let mut effect = Effect { is_part, ..Effect::default() };
         for call in calls::calls_of(&self.process.images, begins, BYTES_OF_CALLED) {
             let Some(locking) = lock_call(self.process, call.callee) else {
                 let own = self.effect(call.callee, depth - 1);
                 own.releases.iter().for_each(|variable| effect.release(*variable));
                 effect.holds.extend(own.holds.iter());
+                effect.is_part |= own.is_part;
                 continue;
             };
             let variable = calls::constant_argument(&self.process.images, call.returns_to, locking.argument);

@@ -25,8 +25,7 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let missing = matches!(verdict.situation, Situation::MissingMember) && with_mutexes.is_empty();
     let by_itself = teller.probably_held_by_waiter(verdict);
     let turn = teller.turn(verdict).filter(|_| verdict.situation == Situation::ClosedWaits);
-    let live = teller.inspection.kind == TargetKind::Live;
-    if let Some(fix) = turn.and_then(|lwp| outside::fix(teller.inspection.outside(lwp)?, live)) {
+    if let Some(fix) = turn.and_then(|lwp| of_call(teller, lwp)) {
         return fix;
     }
     let in_tasks = verdict.situation == Situation::ClosedWaits && teller.outside_in_tasks(verdict).is_some();
@@ -163,11 +162,15 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
 
 /// What to do about what the first of the threads waits for outside of OpenMP.
 fn outside(teller: &Teller<'_>, verdict: &Verdict) -> Option<String> {
-    let live = teller.inspection.kind == TargetKind::Live;
     verdict.core.iter().find_map(|node| match node {
-        Node::Thread(lwp) => outside::fix(teller.inspection.outside(*lwp)?, live),
+        Node::Thread(lwp) => of_call(teller, *lwp),
         _ => None,
     })
+}
+
+/// What to do about what a thread waits for outside of OpenMP.
+fn of_call(teller: &Teller<'_>, lwp: i32) -> Option<String> {
+    outside::fix(teller.inspection.outside(lwp)?, teller.inspection.kind == TargetKind::Live)
 }
 
 /// What else to do about a lock that its waiter has set itself. A nestable lock belongs to a task, so that it is no help if another task

@@ -19,7 +19,7 @@ struct Probable {
     lwps: Vec<i32>,
     /// The line at which code on their stacks sets it, if that is known.
     line: Option<String>,
-    /// They are named because nobody else is left, and not because of code on their stacks.
+    /// No code on a stack shows it: the other members of the team wait for the lock.
     is_left_over: bool,
 }
 

@@ -132,8 +132,8 @@ pub struct Task {
     pub stack: Option<i32>,
     /// What its `depend` clauses name, as far as the runtime still keeps it: both forget a task's list once it is over.
     pub dependences: Vec<Dependence>,
-    /// Whether the code of its function shows a call that unsets a lock; `None` if nobody has looked.
-    pub unsets_locks: Option<bool>,
+    /// False if all code of its function was looked at, and unsets no lock; `None` if nobody has looked.
+    pub may_unset_locks: Option<bool>,
 }
 
 impl Deref for Task {
@@ -155,7 +155,7 @@ impl From<RawTask> for Task {
             wait: None,
             stack: None,
             dependences: dependences.map(|raw| Dependence { raw: raw.clone(), name: None }).collect(),
-            unsets_locks: None,
+            may_unset_locks: None,
             raw,
         }
     }

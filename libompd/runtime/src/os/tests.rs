@@ -29,7 +29,14 @@ fn calls_without_a_time_limit() {
         blocked(&target, &Pointers::default(), 1, Syscall { number, args, begun: true })
     };
     // The limit is a pointer, in the argument of this number.
-    for (name, limit) in [("semtimedop", 3), ("mq_timedreceive", 4), ("mq_timedsend", 4), ("recvmmsg", 4)] {
+    for (name, limit) in [
+        ("semtimedop", 3),
+        ("futex_waitv", 3),
+        ("mq_timedreceive", 4),
+        ("mq_timedsend", 4),
+        ("recvmmsg", 4),
+        ("futex_wait", 4),
+    ] {
         let mut args = [1; 6];
         assert_eq!(of(name, args), Blocked::No, "{name}");
         args[limit] = 0;

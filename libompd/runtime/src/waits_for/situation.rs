@@ -113,7 +113,7 @@ pub(super) fn of(
     let may_be_unset = locks.next().is_none_or(|first| !is_critical(first)) && locks.next().is_none();
     let may_unset = |node: &Node| match node {
         Node::Task(runtime, id) => {
-            !has_lock || snapshots[*runtime].task(*id).is_none_or(|task| task.unsets_locks != Some(false))
+            !has_lock || snapshots[*runtime].task(*id).is_none_or(|task| task.may_unset_locks != Some(false))
         }
         _ => false,
     };

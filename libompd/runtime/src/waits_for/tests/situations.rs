@@ -166,14 +166,14 @@ fn a_task_that_is_ready_and_has_no_thread_left() {
     };
     assert_eq!(of(TaskState::Ready), [Situation::TaskNeverRun]);
     // Its code shows that it does nothing about the lock.
-    let of_code = |unsets_locks| {
+    let of_code = |may_unset_locks| {
         let mut p = Process::new();
         let team = p.team();
         let lock = p.lock(Fact::unknown(Common::NotRecorded));
         p.member(team, FUTEX, locked(lock));
         p.task(team, TaskKind::Explicit, TaskState::Ready);
         let mut snapshot = RuntimeSnapshot::from(p.snapshot);
-        snapshot.tasks.last_mut().expect("a task").unsets_locks = unsets_locks;
+        snapshot.tasks.last_mut().expect("a task").may_unset_locks = may_unset_locks;
         judge(&[snapshot], &p.os).verdicts.iter().map(|verdict| verdict.situation).collect::<Vec<_>>()
     };
     assert_eq!(of_code(Some(true)), [Situation::TaskNeverRun]);
