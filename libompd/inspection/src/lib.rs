@@ -85,7 +85,7 @@ pub struct Inspection {
     pub unopened: Vec<String>,
     /// A static program without any symbols is among the mapped files: nobody can tell what is built into it.
     pub nameless: bool,
-    /// It is a core that does not say which files were mapped.
+    /// It is a core that shows no file that was mapped.
     pub unlisted: bool,
     /// Files that can start an OMPT tool, other than the runtimes (text of the target).
     pub tools: Vec<String>,

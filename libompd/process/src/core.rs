@@ -171,7 +171,6 @@ impl Core {
                 })
                 .collect(),
         );
-        // gdb writes an empty list if it finds nothing that it would have to write.
         if notes.files.as_ref().is_none_or(Vec::is_empty) {
             self.issues.push("the core has no list of mapped files (NT_FILE): its modules are not known".into());
         }
@@ -194,6 +193,11 @@ impl Core {
         mark_executable(&mut mappings, &loads);
 
         let images = image::find_images(&mappings, &|addr, buf| self.read(Addr(addr), buf).is_ok());
+        // gdb leaves out mappings of which it writes no byte, and files are known by their first page.
+        if images.is_empty() && !mappings.is_empty() {
+            self.issues
+                .push(format!("none of {} mapped files is recognised: the core has nothing of them", mappings.len()));
+        }
         let covers =
             |i: &Image, kind: u64| notes.auxv.get(&kind).is_some_and(|at| i.ranges.iter().any(|r| r.contains(at)));
         // AT_ENTRY and AT_PHDR both lie in the executable; only one of them may survive in a damaged core.

@@ -38,4 +38,24 @@ fn a_program_that_aborts_has_crashed() {
     assert!(out.starts_with("CRASHED") && !out.contains("sent from outside"), "{out}{err}");
     let (report, _) = common::json(&[crashed.core.to_str().expect("a plain path")]);
     assert!(report["process"].get("signal_sent").is_none());
+    // A core does not change.
+    assert!(!out.contains("--samples"), "{out}");
+}
+
+/// gdb leaves out all mappings, if it is told to write nothing.
+#[test]
+fn a_core_that_shows_no_file_that_was_mapped() {
+    let executable = build("barrier_missing", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let running = Launch::new(&executable, Runtime::Libgomp, Env::Settled).start().expect("it starts");
+    std::fs::write(format!("/proc/{}/coredump_filter", running.pid), "0").expect("its filter");
+    let folder = tempfile::tempdir().expect("a folder");
+    let core = match running.gcore(folder.path()).expect("gcore runs") {
+        Ok(core) => core,
+        Err(skip) => return skip.show(),
+    };
+    let (out, err, status) = common::texts(&common::run(&[core.to_str().expect("a plain path")]));
+    let plain = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(status, 1, "{out}{err}");
+    assert!(plain.contains("Whether an OpenMP runtime was loaded is not known"), "{out}");
+    assert!(plain.contains("mapped files is recognised: the core has nothing of them"), "{out}");
 }

@@ -44,13 +44,12 @@ impl ReadWatch {
     /// For how long the longest read has been seen to take.
     pub fn longest(&mut self) -> Duration {
         let all = ALL.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.longest_of(&all)
+        self.longest_of(&all, Instant::now())
     }
 
-    fn longest_of(&mut self, all: &[Weak<AtomicU64>]) -> Duration {
+    fn longest_of(&mut self, all: &[Weak<AtomicU64>], now: Instant) -> Duration {
         let all = all.iter().filter_map(Weak::upgrade);
         let counts = all.map(|of| (Arc::as_ptr(&of) as usize, of.load(Ordering::Relaxed)));
-        let now = Instant::now();
         let known = |of: usize, count: u64| self.seen.get(&of).filter(|seen| seen.0 == count).map(|seen| seen.1);
         let reading = counts.filter(|(_, count)| count % 2 == 1);
         self.seen = reading.map(|(of, count)| (of, (count, known(of, count).unwrap_or(now)))).collect();
@@ -67,18 +66,17 @@ mod tests {
         let (one, other) = (Reads::new(), Reads::new());
         let all = [&one, &other].map(|reads| Arc::downgrade(&reads.0));
         let mut watch = ReadWatch::default();
+        let begun = Instant::now();
+        let at = |seconds| begun + Duration::from_secs(seconds);
         let within = one.count(|| {
-            watch.longest_of(&all);
-            let begun = Instant::now();
-            while begun.elapsed() < Duration::from_millis(5) {
-                other.count(|| ());
-            }
-            watch.longest_of(&all)
+            watch.longest_of(&all, at(1));
+            other.count(|| ());
+            watch.longest_of(&all, at(6))
         });
-        assert!(within >= Duration::from_millis(5), "{within:?}");
+        assert_eq!(within, Duration::from_secs(5));
         // Another one of the same memory is not the same read.
-        assert_eq!(one.count(|| watch.longest_of(&all)), Duration::ZERO);
+        assert_eq!(one.count(|| watch.longest_of(&all, at(9))), Duration::ZERO);
         drop((one, other));
-        assert_eq!((watch.longest_of(&all), watch.seen.len()), (Duration::ZERO, 0));
+        assert_eq!((watch.longest_of(&all, at(12)), watch.seen.len()), (Duration::ZERO, 0));
     }
 }

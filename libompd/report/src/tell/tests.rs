@@ -566,6 +566,24 @@ deadlock: thread 0 waits for its turn in ordered, which thread 1 has
     );
 }
 
+/// The answer has told of the thread already.
+#[test]
+fn nobody_is_told_to_wait_for_a_thread_that_has_crashed() {
+    let mut p = Process::new();
+    let team = p.team();
+    p.member(team, FUTEX, wait(WaitKind::Barrier, team));
+    p.member(team, Blocked::No, None);
+    p.snapshot.teams[0].barrier = fact(Barrier { inside: Some(1), passed: None, at_end: Some(0), size: 2 });
+    let mut of_crash = inspection(p);
+    let told = |inspection: &Inspection| crate::answer::verdicts(inspection).count();
+    assert_eq!(told(&of_crash), 1);
+    of_crash.threads.iter_mut().find(|thread| thread.lwp == 2).expect("the member").signal = Some(11);
+    assert_eq!(told(&of_crash), 0);
+    // Somebody wanted a core of a hang.
+    of_crash.process.signal_sent = true;
+    assert_eq!(told(&of_crash), 1);
+}
+
 #[test]
 fn a_member_that_sleeps_outside_openmp() {
     let mut p = Process::new();
@@ -583,6 +601,12 @@ deadlock: thread 2 has not reached the barrier that threads 0-1 wait at
 > One of these threads must continue by itself: see what each was to do next with `stacks`.
 "
     );
+    // The cause goes on to what the thread does that it waits for.
+    let mut joins = p.clone();
+    let joined = joins.foreign(FUTEX);
+    joins.os.threads[2].blocked = Blocked::Join(joined);
+    let text = told(&inspection(joins));
+    assert!(text.contains("! 2 threads: running\n"), "{text}");
     p.os.threads[2].blocked = Blocked::Outside("read");
     assert_eq!(
         told(&inspection(p)),

@@ -602,7 +602,8 @@ fn remarks(page: &mut Page, inspection: &Inspection) {
 /// Says that there is none only if every mapped file was looked at.
 pub(crate) fn no_runtime(inspection: &Inspection) -> String {
     if inspection.unlisted {
-        return "Whether an OpenMP runtime was loaded is not known: the core does not list what the process had mapped."
+        return "Whether an OpenMP runtime was loaded is not known: the core shows no file that was mapped. Write it again with \
+                coredump_filter 0x33."
             .to_owned();
     }
     if inspection.unopened.is_empty() && inspection.nameless {
