@@ -415,6 +415,7 @@ fn every_program_has_its_source() -> Result<()> {
             "two_runtimes",
             "nested_runtimes",
             "stuck",
+            "unsupplied",
             "folded",
             "vforked",
             "sleepers",

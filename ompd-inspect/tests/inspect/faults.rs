@@ -1,12 +1,13 @@
 //! What the system refuses while the command looks. `ci/faults` lets every call fail; here are those whose failure was once taken for
 //! something else.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
-use crate::common::{bounded, texts};
+use crate::common::{self, bounded, texts};
 use serde_json::Value;
-use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
+use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, await_all_blocked, build};
 
 /// A process whose four threads hang, all asleep.
 fn hanging() -> Result<Running, Skip> {
@@ -33,6 +34,39 @@ fn number_of(log: &Path, call: &str, text: &str) -> usize {
     let (thread, _) = made().find(|(_, rest)| rest.contains(text)).expect("such a call");
     let own = made().filter(|(of, _)| *of == thread);
     1 + own.map(|(_, rest)| rest).position(|rest| rest.contains(text)).expect("that call")
+}
+
+/// The kernel lets the command sleep until the page comes, whatever signals it gets. The process must not wait with it.
+#[test]
+fn a_page_that_never_comes_ends_the_command_and_not_the_process() {
+    if let Err(skip) = Toolchain::Gcc.check() {
+        return skip.show();
+    }
+    if !cfg!(target_arch = "x86_64") {
+        return Skip::because("the program changes its stack by instructions of x86-64").show();
+    }
+    let program = build("unsupplied", Toolchain::Gcc, Opt::O0, &[]).expect("it builds");
+    let mut command = Command::new(&program.path);
+    let mut child = command.env("OMP_WAIT_POLICY", "passive").stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
+    if line == "refused\n" {
+        child.wait().expect("its end");
+        return Skip::because("this kernel does not let programs supply pages (vm.unprivileged_userfaultfd)").show();
+    }
+    let pid = child.id().cast_signed();
+    await_all_blocked(pid, 2, false).expect("both sleep");
+    let tasks = || std::fs::read_dir(format!("/proc/{pid}/task")).expect("threads").flatten();
+    let pid = pid.to_string();
+    let (out, err, status) = texts(&common::run(&["--pause", "brief", "--max-pause", "200", &pid]));
+    assert_eq!((out.as_str(), status), ("", 2), "{err}");
+    assert!(err.contains("a read of its memory does not end") && err.contains("remedy: "), "{err}");
+    for task in tasks() {
+        let status = std::fs::read_to_string(task.path().join("status")).expect("its status");
+        assert!(status.contains("TracerPid:\t0\n") && status.contains("State:\tS"), "{status}");
+    }
+    child.kill().expect("it lives");
+    child.wait().expect("its end");
 }
 
 #[test]
