@@ -212,6 +212,13 @@ fn many() -> Result<()> {
         check_any(&running)?;
         ensure!(count(&running.truth, Wait::Barrier) == 63);
         ensure!(running.release()?.progress == 64);
+        // Elsewhere who waits for a lock never sleeps.
+        if runtime.is_kmp() {
+            continue;
+        }
+        let deadlock = Launch::new(&executable, runtime, Env::Settled).argument("4").argument("lock").start()?;
+        check_any(&deadlock)?;
+        ensure!(count(&deadlock.truth, Wait::Barrier) == 3 && count(&deadlock.truth, Wait::Lock) == 1);
     }
     Ok(())
 }

@@ -119,11 +119,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         plots.extend(drawn);
     };
     if wants(Section::Teams) {
-        let (commands, pauses) = measure_teams(&inspect, arguments)?;
+        let Teams { commands, deadlock, pauses } = measure_teams(&inspect, arguments)?;
         limits.extend(judge(&commands, &pauses));
-        goals.extend(command_goals(&commands));
+        goals.extend(command_goals(&commands, &deadlock));
         goals.extend(pause_goals(&pauses));
         text += &commands_table(&commands);
+        text += &deadlock_text(&deadlock);
         show(&mut text, commands_plot(&commands));
         text += &pauses_table(&pauses);
         show(&mut text, pauses_plot(&pauses));
@@ -202,14 +203,22 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Commands on libgomp, and pauses on every runtime, for each team size.
-type Teams = (Vec<(usize, Vec<Row>)>, Vec<(&'static str, usize, Pauses)>);
+/// What is measured on teams.
+struct Teams {
+    /// Commands on libgomp, for each team size.
+    commands: Vec<(usize, Vec<Row>)>,
+    /// The summary of a team of [`DEADLOCKED`] on libgomp that nothing can end.
+    deadlock: Row,
+    /// Pauses on every runtime, for each team size.
+    pauses: Vec<(&'static str, usize, Pauses)>,
+}
 
 fn measure_teams(inspect: &Path, arguments: &Arguments) -> Result<Teams> {
     let mut commands = Vec::new();
     let mut pauses = Vec::new();
+    let deadlock = measure_deadlock(inspect, arguments.rounds)?;
     for &threads in &arguments.threads {
-        let team = start(Toolchain::Gcc, Runtime::Libgomp, threads)?;
+        let team = start(Toolchain::Gcc, Runtime::Libgomp, threads, &[])?;
         commands.push((threads, measure_commands(inspect, &team, threads, arguments.rounds)?));
         pauses.push(("libgomp", threads, measure_pauses(inspect, &team, threads, arguments.rounds)?));
     }
@@ -217,12 +226,34 @@ fn measure_teams(inspect: &Path, arguments: &Arguments) -> Result<Teams> {
         Err(skip) => skip.show(),
         Ok(_) => {
             for &threads in &arguments.threads {
-                let team = start(Toolchain::Clang, Runtime::Libomp14, threads)?;
+                let team = start(Toolchain::Clang, Runtime::Libomp14, threads, &[])?;
                 pauses.push(("LLVM libomp 14", threads, measure_pauses(inspect, &team, threads, arguments.rounds)?));
             }
         }
     }
-    Ok((commands, pauses))
+    Ok(Teams { commands, deadlock, pauses })
+}
+
+/// How many threads the team has whose verdict is a deadlock.
+const DEADLOCKED: usize = 16;
+
+fn measure_deadlock(inspect: &Path, rounds: usize) -> Result<Row> {
+    let team = start(Toolchain::Gcc, Runtime::Libgomp, DEADLOCKED, &["lock"])?;
+    let summary = Contestant {
+        shown: SUMMARY,
+        program: inspect.into(),
+        arguments: vec![team.pid.to_string()],
+        mark: Some("DEADLOCK"),
+    };
+    let mut costs = Vec::new();
+    for round in 0..=rounds {
+        await_all_blocked(team.pid, DEADLOCKED, false)?;
+        let cost = run_contestant(&summary, 1)?;
+        if round > 0 {
+            costs.push(cost);
+        }
+    }
+    Ok(Row { shown: SUMMARY, costs })
 }
 
 /// The program that cargo put where it put this one.
@@ -232,11 +263,13 @@ pub(crate) fn built_beside(name: &str) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// A team of so many threads, all asleep: one in `read` on a pipe, the others at a barrier where it is missing.
-fn start(toolchain: Toolchain, runtime: Runtime, threads: usize) -> Result<Running> {
+/// A team of so many threads, all asleep: one in `read` on a pipe, the others at a barrier where it is missing. `more` are arguments
+/// that make it another one.
+fn start(toolchain: Toolchain, runtime: Runtime, threads: usize, more: &[&str]) -> Result<Running> {
     eprintln!("{threads} threads on {runtime:?} ...");
     let program = build("many", toolchain, Opt::O2, &[])?;
-    let team = Launch::new(&program, runtime, Env::Settled).argument(&threads.to_string()).start()?;
+    let launch = Launch::new(&program, runtime, Env::Settled).argument(&threads.to_string());
+    let team = more.iter().fold(launch, |launch, argument| launch.argument(argument)).start()?;
     await_all_blocked(team.pid, threads, false)?;
     Ok(team)
 }
@@ -532,7 +565,7 @@ fn lead(rows: &[Row], slow: &str, fast: &str) -> Option<f64> {
 }
 
 /// The goals of whole commands.
-fn command_goals(commands: &[(usize, Vec<Row>)]) -> Vec<Goal> {
+fn command_goals(commands: &[(usize, Vec<Row>)], deadlock: &Row) -> Vec<Goal> {
     let worst = |slow: &str, fast: &str, sizes: &dyn Fn(usize) -> bool| {
         let of_size = commands.iter().filter(|(threads, _)| sizes(*threads));
         of_size.filter_map(|(_, rows)| lead(rows, slow, fast)).reduce(f64::min)
@@ -557,7 +590,13 @@ fn command_goals(commands: &[(usize, Vec<Row>)]) -> Vec<Goal> {
         ),
         Goal::least("`eu-stack`, to `ompd-inspect threads`, every size", 3.0, "×", worst(STACKS, threads, &|_| true)),
         Goal::most("`ompd-inspect --version`", 3.0, "ms", wall(16, VERSION)),
-        Goal::most("`ompd-inspect PID` of a hang of 16 threads", 10.0, "ms", wall(16, SUMMARY)),
+        Goal::most(
+            format!("`ompd-inspect PID` of a deadlock of {DEADLOCKED} threads"),
+            10.0,
+            "ms",
+            Some(deadlock.wall().0),
+        ),
+        Goal::most("`ompd-inspect PID` of a hang of 16 threads that others may end", 10.0, "ms", wall(16, SUMMARY)),
     ]
 }
 
@@ -647,6 +686,14 @@ fn commands_table(commands: &[(usize, Vec<Row>)]) -> String {
         }
     }
     text + "\n"
+}
+
+fn deadlock_text(deadlock: &Row) -> String {
+    let ((wall, least), peak) = (deadlock.wall(), deadlock.peak());
+    format!(
+        "`{}` of a deadlock of {DEADLOCKED} threads: {wall:.1} ms (least {least:.1}), {peak:.1} MB.\n\n",
+        deadlock.shown
+    )
 }
 
 fn pauses_table(pauses: &[(&'static str, usize, Pauses)]) -> String {

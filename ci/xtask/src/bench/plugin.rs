@@ -74,7 +74,7 @@ pub fn measure(rounds: usize) -> Result<Plugin> {
     let library = library.parent().context("its directory")?;
     let mut timed = Vec::new();
     for threads in SIZES {
-        let team = start(Toolchain::Gcc, Runtime::Libgomp, threads)?;
+        let team = start(Toolchain::Gcc, Runtime::Libgomp, threads, &[])?;
         let (mut first, mut second) = (Vec::new(), Vec::new());
         for round in 0..=rounds {
             await_all_blocked(team.pid, threads, false)?;

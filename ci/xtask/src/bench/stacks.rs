@@ -68,7 +68,7 @@ pub fn measure(inspect: &Path, rounds: usize) -> Result<Vec<Team>> {
             continue;
         }
         for threads in [COMPARED[0], JUDGED, COMPARED[1]] {
-            let team = super::start(toolchain, runtime, threads)?;
+            let team = super::start(toolchain, runtime, threads, &[])?;
             teams.push(one(inspect, &team, shown, threads, rounds)?);
         }
     }
