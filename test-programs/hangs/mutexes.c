@@ -1,6 +1,7 @@
 /* Members take two mutexes of the C library in opposite order, and OpenMP has no part in it.
  *   -DSELF     one member locks a mutex twice
  *   -DJOIN     one member joins a thread that waits for the mutex the member holds
+ *   -DRWLOCK   they are read-write locks, and one member wants to read
  *   -DHANDLER  a third member executes the handler of a signal that the others block */
 #include "expect.h"
 
@@ -13,27 +14,39 @@ enum { MEMBERS = 3 };
 enum { MEMBERS = 2 };
 #endif
 
-static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER;
+#ifdef RWLOCK
+typedef pthread_rwlock_t mutex;
+#define UNLOCKED PTHREAD_RWLOCK_INITIALIZER
+#define LOCK pthread_rwlock_wrlock
+#define LOCK_TOO pthread_rwlock_rdlock
+#else
+typedef pthread_mutex_t mutex;
+#define UNLOCKED PTHREAD_MUTEX_INITIALIZER
+#define LOCK pthread_mutex_lock
+#define LOCK_TOO pthread_mutex_lock
+#endif
+
+static mutex a = UNLOCKED;
 #if !defined(SELF) && !defined(JOIN)
-static pthread_mutex_t b = PTHREAD_MUTEX_INITIALIZER;
+static mutex b = UNLOCKED;
 static atomic_int a_held, b_held;
 #endif
 
 #ifdef JOIN
 TRUTH_MARKER void *waits_for_a(void *unused) {
     truth_note_with("second", TRUTH_MUTEX, NULL, TRUTH_NO_BODY, 0);
-    pthread_mutex_lock(&a);
+    LOCK(&a);
     truth_step();
     return unused;
 }
 #endif
 
 TRUTH_MARKER void first_body(void) {
-    pthread_mutex_lock(&a);
+    LOCK(&a);
 #if defined(SELF)
     truth_note("first", TRUTH_MUTEX, NULL, TRUTH_BODY(TRUTH_IMPLICIT, first_body));
     truth_hang("mutexes", 2);
-    pthread_mutex_lock(&a);
+    LOCK(&a);
 #elif defined(JOIN)
     pthread_t thread;
     if (pthread_create(&thread, NULL, waits_for_a, NULL) != 0)
@@ -46,7 +59,7 @@ TRUTH_MARKER void first_body(void) {
     truth_wait_for(&b_held);
     truth_note("first", TRUTH_MUTEX, NULL, TRUTH_BODY(TRUTH_IMPLICIT, first_body));
     truth_hang("mutexes", MEMBERS);
-    pthread_mutex_lock(&b);
+    LOCK_TOO(&b);
 #endif
     truth_step();
 }
@@ -55,11 +68,11 @@ TRUTH_MARKER void second_body(void) {
 #if defined(SELF) || defined(JOIN)
     truth_note("waiter", TRUTH_BARRIER, NULL, TRUTH_BODY(TRUTH_IMPLICIT, second_body));
 #else
-    pthread_mutex_lock(&b);
+    LOCK(&b);
     atomic_store(&b_held, 1);
     truth_wait_for(&a_held);
     truth_note("second", TRUTH_MUTEX, NULL, TRUTH_BODY(TRUTH_IMPLICIT, second_body));
-    pthread_mutex_lock(&a);
+    LOCK(&a);
     truth_step();
 #endif
 }

@@ -76,6 +76,7 @@ pub const HANGS: &[Case] = &[
     Case::of("hangs/mutexes"),
     Case::with("hangs/mutexes", &["-DSELF"]),
     Case::with("hangs/mutexes", &["-DJOIN"]),
+    Case::with("hangs/mutexes", &["-DRWLOCK"]),
     Case::with("hangs/mutexes", &["-DHANDLER"]),
     Case::of("hangs/join_lock"),
     Case::with("hangs/join_lock", &["-DNEST"]),

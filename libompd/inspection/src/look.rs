@@ -80,15 +80,20 @@ fn executes_handler(stack: &LogicalStack) -> bool {
 
 /// Functions of glibc that acquire a mutex, however long that takes; `pthread_cond_wait` calls the second one at its end.
 const ACQUIRE_MUTEX: [&str; 2] = ["pthread_mutex_lock", "pthread_mutex_cond_lock"];
+/// Those that acquire a read-write lock, and what does the work in them.
+const ACQUIRE_RWLOCK: [&str; 4] =
+    ["pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "pthread_rwlock_rdlock_full", "pthread_rwlock_wrlock_full"];
 
-/// Whether the innermost frames of a thread are those of such a function.
-fn acquires_mutex(stack: &LogicalStack) -> bool {
+/// What the innermost frames of a thread acquire.
+fn acquires(stack: &LogicalStack) -> Option<os::Acquires> {
     // The function and the one that sleeps (`__lll_lock_wait`).
     const LOOKED_AT: usize = 3;
     let names = stack.frames.iter().take(LOOKED_AT).filter_map(|frame| frame.function.as_deref());
-    names
-        .map(|name| name.strip_prefix("__GI_").unwrap_or(name).trim_start_matches('_'))
-        .any(|name| ACQUIRE_MUTEX.contains(&name))
+    names.map(|name| name.strip_prefix("__GI_").unwrap_or(name).trim_start_matches('_')).find_map(|name| match name {
+        _ if ACQUIRE_MUTEX.contains(&name) => Some(os::Acquires::Mutex),
+        _ if ACQUIRE_RWLOCK.contains(&name) => Some(os::Acquires::RwLock),
+        _ => None,
+    })
 }
 
 /// Who holds the interpreter's lock that a thread waits for, by thread.
@@ -193,9 +198,9 @@ pub(crate) fn conclude(
     os::find_yielding(target, &mut os.threads);
     let stacks = &*stacks;
     if target.modules().iter().any(|module| module.exports("gnu_get_libc_version")) {
-        let acquire: HashSet<i32> =
-            report.logical.iter().filter(|stack| acquires_mutex(stack)).map(|stack| stack.lwp).collect();
-        os::find_mutexes(&mut os.threads, &|lwp| acquire.contains(&lwp));
+        let acquire: HashMap<i32, os::Acquires> =
+            report.logical.iter().filter_map(|stack| Some((stack.lwp, acquires(stack)?))).collect();
+        os::find_mutexes(&mut os.threads, &|lwp| acquire.get(&lwp).copied());
     }
     os::add_interpreter_locks(&mut os.threads, &interpreter_locks(&report));
     let lines = Lines { target, cache, code: OnceCell::new() };

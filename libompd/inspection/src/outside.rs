@@ -24,6 +24,7 @@ use waits::{Waiter, Waits};
 
 pub use model::{
     Call, CallSite, Communicator, Described, Ends, MpiArguments, ObjectKind, Outside, OutsideWait, Partner, Read,
+    RwHolder,
 };
 
 /// Of every thread that executes no wait of a runtime, in LWP order. The target may run again.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use ompd_inspection::outside::{CallSite, Communicator, Described, Ends, MpiArguments, Outside, OutsideWait, Partner};
+use ompd_inspection::outside::{
+    CallSite, Communicator, Described, Ends, MpiArguments, Outside, OutsideWait, Partner, RwHolder,
+};
 use ompd_process::live::{Child, DescriptorKind, Holder, Socket};
 
 use crate::escape::escape;
@@ -100,9 +102,9 @@ fn time(wait: &OutsideWait) -> Option<String> {
     match wait {
         OutsideWait::Sleep { left: Some(left), .. } => Some(format!("{} left", span(left.value))),
         OutsideWait::Sleep { length: Some(length), .. } => Some(format!("for {}", span(length.value))),
-        OutsideWait::Condition { left: Some(left), .. } | OutsideWait::Object { left: Some(left), .. } => {
-            Some(format!("for {} more at most", span(left.value)))
-        }
+        OutsideWait::Condition { left: Some(left), .. }
+        | OutsideWait::RwLock { left: Some(left), .. }
+        | OutsideWait::Object { left: Some(left), .. } => Some(format!("for {} more at most", span(left.value))),
         OutsideWait::Poll { limit: Some(limit), .. } => Some(format!("for {} at most", span(*limit))),
         OutsideWait::Stopped { within, .. } => time(within.as_ref()?),
         _ => None,
@@ -158,6 +160,16 @@ fn waiting(wait: &OutsideWait, function: Option<&str>, object: Option<&str>) -> 
             }
         }
         OutsideWait::Condition { .. } => format!("{}{of}", named("waits for a condition variable")),
+        OutsideWait::RwLock { holder, .. } => {
+            let held = match holder.map(|holder| holder.value) {
+                Some(RwHolder::Writer(lwp)) => format!(" (held for writing by LWP {lwp})"),
+                Some(RwHolder::Readers(count)) => {
+                    format!(" (held for reading by {}; which is not recorded)", words::count(count as usize, "thread"))
+                }
+                None => String::new(),
+            };
+            format!("{}{of}{held}", named("waits for a read-write lock"))
+        }
         OutsideWait::Object { kind, .. } => format!("{}{of}", named(&format!("waits for a {}", kind.word()))),
         OutsideWait::Join { thread: Some(thread) } => format!("{} of LWP {}", named("join"), thread.value),
         OutsideWait::Join { thread: None } => named("join"),
@@ -406,6 +418,11 @@ mod tests {
             arguments: MpiArguments { communicator: Some(communicator), partner: Some(partner), tag },
         };
         let mutex = |owner| OutsideWait::Mutex { word: None, owner };
+        let rwlock = |holder: Option<RwHolder>| OutsideWait::RwLock {
+            word: None,
+            holder: holder.map(|value| Read { value, origin: Origin::Os }),
+            left: None,
+        };
         let condition = OutsideWait::Condition { word: None, left: None };
         let semaphore = OutsideWait::Object { kind: ObjectKind::Semaphore, word: None, left: None };
         let poll = |on: Vec<Described>, count| OutsideWait::Poll { call: "poll".into(), on, count, limit: None };
@@ -416,6 +433,13 @@ mod tests {
             (None, mutex(read(12)), "waits for a mutex (held by LWP 12)"),
             (Some("pthread_mutex_lock"), mutex(read(12)), "pthread_mutex_lock (held by LWP 12)"),
             (Some("fflush"), mutex(None), "waits for a mutex in fflush"),
+            (None, rwlock(Some(RwHolder::Writer(12))), "waits for a read-write lock (held for writing by LWP 12)"),
+            (
+                Some("std::shared_mutex::lock"),
+                rwlock(Some(RwHolder::Readers(1))),
+                "std::shared_mutex::lock (held for reading by 1 thread; which is not recorded)",
+            ),
+            (Some("pthread_rwlock_rdlock"), rwlock(None), "pthread_rwlock_rdlock"),
             (None, condition.clone(), "waits for a condition variable"),
             (Some("pthread_cond_wait"), condition, "pthread_cond_wait"),
             (None, semaphore.clone(), "waits for a semaphore"),

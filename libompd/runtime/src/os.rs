@@ -23,7 +23,8 @@ pub enum Blocked {
     /// It sleeps on a word of memory private to the process, without a time limit. The word has the value it sleeps on, so
     /// nobody has called it yet.
     Futex(Addr),
-    /// So it does, at this mutex of the C library that the thread with this kernel thread id holds (`pthread_mutex_lock`).
+    /// So it does, at this mutex of the C library that the thread with this kernel thread id holds (`pthread_mutex_lock`). Or at a
+    /// read-write lock that this thread holds for writing (`pthread_rwlock_wrlock`).
     Mutex(Addr, i32),
     /// It tries again and again to get an interpreter's lock (Python's GIL), which the thread with this kernel thread id holds.
     Interpreter(i32),
@@ -134,12 +135,23 @@ pub struct OsThread {
     pub blocked: Blocked,
     /// The thread that holds the mutex at which it sleeps, if that is one.
     owner: Option<i32>,
+    /// The read-write lock at which it sleeps, if that is one, and the thread that holds it for writing.
+    writer: Option<(Addr, i32)>,
+}
+
+/// The C library's call that acquires what a thread sleeps for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acquires {
+    /// A mutex.
+    Mutex,
+    /// A read-write lock.
+    RwLock,
 }
 
 impl OsThread {
     /// A thread of which no more is known.
     pub fn new(lwp: i32, blocked: Blocked) -> OsThread {
-        OsThread { lwp, blocked, owner: None }
+        OsThread { lwp, blocked, owner: None, writer: None }
     }
 }
 
@@ -287,7 +299,11 @@ pub fn read(target: &dyn Target) -> OsState {
         let registers = thread.registers.as_ref().ok();
         let call = registers.and_then(|r| r.syscall);
         let blocked = call.map_or(Blocked::No, |call| blocked(target, &pointers, thread.lwp, call));
-        OsThread { owner: mutex_owner(target, &pointers, blocked), ..OsThread::new(thread.lwp, blocked) }
+        OsThread {
+            owner: mutex_owner(target, &pointers, blocked),
+            writer: writer(target, &pointers, blocked),
+            ..OsThread::new(thread.lwp, blocked)
+        }
     };
     let mut threads: Vec<OsThread> = target.threads().iter().map(of).collect();
     threads.sort_unstable_by_key(|thread| thread.lwp);
@@ -306,14 +322,89 @@ fn mutex_owner(target: &dyn Target, pointers: &Pointers, blocked: Blocked) -> Op
     pointers.of.contains_key(&owner).then_some(owner)
 }
 
-/// Tells mutexes of the C library from other words on which threads sleep: `in_mutex` says of a thread whether its stack shows that
-/// it is in the call that acquires one, and whether the C library is glibc.
-pub fn find_mutexes(threads: &mut [OsThread], in_mutex: &dyn Fn(i32) -> bool) {
+/// Who holds a read-write lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RwHolder {
+    /// One thread, for writing: its id, as the thread itself has it.
+    Writer(u32),
+    /// So many threads, for reading. The C library does not record which.
+    Readers(u32),
+}
+
+/// Bytes of glibc's read-write lock that are looked at (`struct __pthread_rwlock_arch_t`; sysdeps/x86/nptl/bits/struct_rwlock.h,
+/// sysdeps/aarch64/nptl/bits/struct_rwlock.h): the two counts, the two words on which threads sleep, eight bytes that stay 0, the id
+/// of the writer, and whether processes share the lock.
+const RWLOCK: usize = 32;
+/// Flags in the first of its words, and by how many bits the number of readers is shifted there (nptl/pthread_rwlock_common.c).
+const WRITE_PHASE: u32 = 1;
+const WRITE_LOCKED: u32 = 2;
+const READERS_SHIFT: u32 = 3;
+/// Where the words on which threads sleep are in it: those of both phases, of writers that wait for each other, and the first word,
+/// which readers use that let writers go first.
+const SLEPT_ON: [usize; 3] = [8, 12, 0];
+/// Bytes before the word on which a thread sleeps, and of all, that [`RwLock::around`] looks at.
+const AROUND: (u64, usize) = (12, 12 + RWLOCK);
+
+/// A read-write lock of glibc that nobody outside of the process uses, and that is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RwLock {
+    /// Where it is.
+    pub addr: Addr,
+    /// Who holds it.
+    pub holder: RwHolder,
+}
+
+impl RwLock {
+    /// The lock in which a thread sleeps on this word. `None` if there is none, or if it may be at more than one place.
+    pub fn around(target: &dyn Target, word: Addr) -> Option<RwLock> {
+        let mut bytes = [0; AROUND.1];
+        let first = word.0.checked_sub(AROUND.0)?;
+        target.read(Addr(first), &mut bytes).ok()?;
+        let holder = |slept_on: &usize| {
+            let at = AROUND.0 as usize - slept_on;
+            let field = |offset: usize| target.arch().byte_order.uint(&bytes[at + offset..at + offset + 4]) as u32;
+            let [readers, phase_of_writers, unused, unused_too, writer, shared] = [0, 12, 16, 20, 24, 28].map(field);
+            if unused != 0 || unused_too != 0 || shared != 0 || readers & WRITE_LOCKED == 0 {
+                return None;
+            }
+            let holder = match (readers & WRITE_PHASE != 0, readers >> READERS_SHIFT) {
+                (true, _) if writer != 0 => RwHolder::Writer(writer),
+                // A writer waits until they have gone; others sleep on its word meanwhile.
+                (false, count) if writer == 0 && count > 0 && phase_of_writers & 1 == 1 && *slept_on == SLEPT_ON[0] => {
+                    RwHolder::Readers(count)
+                }
+                _ => return None,
+            };
+            Some(RwLock { addr: Addr(first + at as u64), holder })
+        };
+        let mut found = SLEPT_ON.iter().filter_map(holder);
+        found.next().filter(|_| found.next().is_none())
+    }
+}
+
+/// The read-write lock at which a thread sleeps, if that is one, and the thread that holds it for writing.
+fn writer(target: &dyn Target, pointers: &Pointers, blocked: Blocked) -> Option<(Addr, i32)> {
+    let Blocked::Futex(word) = blocked else { return None };
+    let lock = RwLock::around(target, word)?;
+    let RwHolder::Writer(id) = lock.holder else { return None };
+    let writer = target.process().thread_of_id(i32::try_from(id).ok()?)?;
+    pointers.of.contains_key(&writer).then_some((lock.addr, writer))
+}
+
+/// Tells mutexes and read-write locks of the C library from other words on which threads sleep: `acquires` says of a thread which
+/// call that acquires one its stack shows, if any. To be called only if the C library is glibc.
+pub fn find_mutexes(threads: &mut [OsThread], acquires: &dyn Fn(i32) -> Option<Acquires>) {
     for thread in threads {
-        if let (Blocked::Futex(word), Some(owner)) = (thread.blocked, thread.owner)
-            && in_mutex(thread.lwp)
-        {
-            thread.blocked = Blocked::Mutex(word, owner);
+        let Blocked::Futex(word) = thread.blocked else { continue };
+        let held = match (thread.owner.map(|owner| (word, owner)), thread.writer) {
+            (None, None) => continue,
+            (mutex, lock) => acquires(thread.lwp).and_then(|what| match what {
+                Acquires::Mutex => mutex,
+                Acquires::RwLock => lock,
+            }),
+        };
+        if let Some((at, owner)) = held {
+            thread.blocked = Blocked::Mutex(at, owner);
         }
     }
 }

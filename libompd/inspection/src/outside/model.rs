@@ -67,6 +67,15 @@ pub enum OutsideWait {
         /// How long it still waits at most.
         left: Option<Read<Duration>>,
     },
+    /// A read-write lock of the C library; by the functions on the stack.
+    RwLock {
+        /// The word in it that it sleeps on.
+        word: Option<Read<Addr>>,
+        /// Who holds it.
+        holder: Option<Read<RwHolder>>,
+        /// How long it still waits at most.
+        left: Option<Read<Duration>>,
+    },
     /// Something else at which threads of the process wait for each other.
     Object {
         /// What it is; by the functions on the stack.
@@ -166,6 +175,7 @@ impl OutsideWait {
         match self {
             OutsideWait::Mutex { word, .. }
             | OutsideWait::Condition { word, .. }
+            | OutsideWait::RwLock { word, .. }
             | OutsideWait::Object { word, .. } => word.map(|word| word.value),
             OutsideWait::Stopped { within, .. } => within.as_ref()?.word(),
             _ => None,
@@ -207,6 +217,15 @@ pub enum Partner {
     None,
 }
 
+/// Who holds a read-write lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RwHolder {
+    /// The thread with this kernel thread id, for writing.
+    Writer(i32),
+    /// So many threads, for reading; which is not recorded.
+    Readers(u32),
+}
+
 /// Things that threads of a process wait at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -215,8 +234,6 @@ pub enum ObjectKind {
     Future,
     /// A semaphore.
     Semaphore,
-    /// A lock for readers and writers.
-    RwLock,
     /// A barrier of the C library.
     Barrier,
     /// The end of what is done once.
@@ -231,7 +248,6 @@ impl ObjectKind {
         match self {
             ObjectKind::Future => "future",
             ObjectKind::Semaphore => "semaphore",
-            ObjectKind::RwLock => "read-write lock",
             ObjectKind::Barrier => "pthread barrier",
             ObjectKind::Once => "initialization by another thread",
             ObjectKind::Futex => "futex",

@@ -8,12 +8,12 @@ use std::time::Duration;
 use ompd_process::live::{Child, Descriptor, DescriptorKind, Surroundings};
 use ompd_process::{Addr, Registers, Syscall, Target};
 use ompd_runtime::Origin;
-use ompd_runtime::os::{Blocked, MUTEX_OWNER};
+use ompd_runtime::os::{self, Blocked, MUTEX_OWNER, RwLock};
 use ompd_stack::Stacks;
 
 use super::UNKNOWN_CALL;
 use super::calls::InCall;
-use super::model::{Described, MpiArguments, ObjectKind, OutsideWait, Read};
+use super::model::{Described, MpiArguments, ObjectKind, OutsideWait, Read, RwHolder};
 use super::names::{is_device_library, is_of_device_library, mpi_name, mpi_waits, plain_name, waits_for_device};
 
 /// Descriptors of one `poll` that are told one by one.
@@ -243,7 +243,14 @@ impl Waits<'_> {
         let clock = if operation & FUTEX_CLOCK_REALTIME != 0 { CLOCK_REALTIME } else { CLOCK_MONOTONIC };
         let absolute = operation & !(FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME) == FUTEX_WAIT_BITSET;
         let left = Some(Addr(timeout)).filter(|at| !at.is_null() && absolute).and_then(|at| self.until(clock, at));
+        let holder = |value| Some(Read { value, origin: Origin::Os });
         match (waiter.blocked, kind) {
+            (Blocked::Mutex(_, owner), Some(Object::RwLock)) => {
+                OutsideWait::RwLock { word, holder: holder(RwHolder::Writer(owner)), left }
+            }
+            (_, Some(Object::RwLock)) => {
+                OutsideWait::RwLock { word, holder: word.and_then(|of| holder(self.rwlock_holder(of.value)?)), left }
+            }
             (Blocked::Mutex(mutex, owner), _) => {
                 OutsideWait::Mutex { word: Some(read(mutex)), owner: Some(Read { value: owner, origin: Origin::Os }) }
             }
@@ -272,6 +279,14 @@ impl Waits<'_> {
         Some(Read { value: self.target.process().thread_of_id(owner)?, origin: Origin::Os })
     }
 
+    /// Who holds a read-write lock of glibc, by the word on which threads wait for it.
+    fn rwlock_holder(&self, word: Addr) -> Option<RwHolder> {
+        Some(match RwLock::around(self.target, word)?.holder {
+            os::RwHolder::Readers(count) => RwHolder::Readers(count),
+            os::RwHolder::Writer(id) => RwHolder::Writer(self.target.process().thread_of_id(i32::try_from(id).ok()?)?),
+        })
+    }
+
     /// `struct timespec`.
     fn time(&self, at: Addr) -> Option<Duration> {
         let bytes = self.bytes(at, 16)?;
@@ -295,6 +310,7 @@ enum Object {
     Mutex,
     Condition,
     Join,
+    RwLock,
     Other(ObjectKind),
 }
 
@@ -347,7 +363,7 @@ fn object(function: &str) -> Option<Object> {
         "sem_wait" | "sem_timedwait" | "sem_clockwait" | "new_sem_wait" => Object::Other(ObjectKind::Semaphore),
         "pthread_barrier_wait" => Object::Other(ObjectKind::Barrier),
         "pthread_once" | "std::call_once" => Object::Other(ObjectKind::Once),
-        _ if name.starts_with("pthread_rwlock_") => Object::Other(ObjectKind::RwLock),
+        _ if name.starts_with("pthread_rwlock_") => Object::RwLock,
         _ if ["std::future::", "std::shared_future::", "std::__basic_future", "std::__atomic_futex_unsigned"]
             .iter()
             .any(|prefix| name.starts_with(prefix)) =>

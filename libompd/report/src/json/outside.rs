@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ompd_inspection::outside::{self as found, Communicator, Described, OutsideWait, Partner, Read};
+use ompd_inspection::outside::{self as found, Communicator, Described, OutsideWait, Partner, Read, RwHolder};
 use ompd_process::live::{self, DescriptorKind, Socket};
 use ompd_runtime::Origin;
 use schemars::JsonSchema;
@@ -72,9 +72,12 @@ pub struct Wait {
     /// What the source calls the object with that word, as `queue.mutex`, by symbols and debug information.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
-    /// Kernel thread id of the thread that holds the mutex.
+    /// Kernel thread id of the thread that holds the mutex, or the read-write lock for writing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<Known<i32>>,
+    /// How many threads hold the read-write lock for reading. The C library does not record which.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readers: Option<Known<u32>>,
     /// Kernel thread id of the thread whose end it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<Known<i32>>,
@@ -188,6 +191,20 @@ fn wait(wait: &OutsideWait) -> Wait {
         }
         OutsideWait::Condition { word, left } => {
             Wait { word: read(word, |at| hex(*at)), left: read(left, seconds), ..of("condition") }
+        }
+        OutsideWait::RwLock { word, holder, left } => {
+            let (owner, readers) = match holder.map(|holder| holder.value) {
+                Some(RwHolder::Writer(lwp)) => (Some(lwp), None),
+                Some(RwHolder::Readers(count)) => (None, Some(count)),
+                None => (None, None),
+            };
+            Wait {
+                word: read(word, |at| hex(*at)),
+                left: read(left, seconds),
+                owner: owner.and_then(|lwp| read(holder, |_| lwp)),
+                readers: readers.and_then(|count| read(holder, |_| count)),
+                ..of("read-write lock")
+            }
         }
         OutsideWait::Object { kind, word, left } => {
             Wait { word: read(word, |at| hex(*at)), left: read(left, seconds), ..of(kind.word()) }

@@ -50,7 +50,7 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
         }
         Situation::LockCycle if locks.is_empty() => {
             let names = words::and(&with_mutexes[..with_mutexes.len().min(MOST_NAMED)]);
-            format!("Lock {names} in the same order in every thread, or use one mutex for all.")
+            format!("Lock {names} in the same order in every thread, or use one lock for all.")
         }
         Situation::LockCycle => {
             let names = if locks.len() > 1 { words::and(&locks) } else { "the locks".to_owned() };

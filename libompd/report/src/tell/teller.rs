@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use ompd_inspection::Inspection;
+use ompd_inspection::outside::OutsideWait;
 use ompd_process::Addr;
 use ompd_runtime::model::*;
 use ompd_runtime::os::Blocked;
@@ -251,11 +252,16 @@ impl Teller<'_> {
         }
     }
 
-    /// The mutex that a thread waits for, by its name in the source or its address.
+    /// The mutex or read-write lock that a thread waits for, by its name in the source or its address.
     pub(super) fn mutex(&self, lwp: i32, mutex: Addr) -> String {
-        match self.inspection.outside(lwp).and_then(|outside| outside.object.as_deref()) {
-            Some(name) => format!("the pthread mutex {}", escape(name)),
-            None => format!("the pthread mutex at {mutex}"),
+        let outside = self.inspection.outside(lwp);
+        let kind = match outside.and_then(|outside| outside.wait.as_ref()) {
+            Some(OutsideWait::RwLock { .. }) => "read-write lock",
+            _ => "mutex",
+        };
+        match outside.and_then(|outside| outside.object.as_deref()) {
+            Some(name) => format!("the pthread {kind} {}", escape(name)),
+            None => format!("the pthread {kind} at {mutex}"),
         }
     }
 

@@ -245,12 +245,13 @@ fn a_word_with_the_id_of_a_thread_behind_its_pointer_is_waited_for_until_that_th
 fn thread_in_the_call_for_a_mutex_waits_for_its_owner() {
     let args = [WORD, FUTEX_WAIT | FUTEX_PRIVATE, VALUE.into(), 0, 0, 0];
     let of = |owner: u32, in_mutex: &dyn Fn(i32) -> bool| {
+        let acquires = |lwp: i32| in_mutex(lwp).then_some(Acquires::Mutex);
         let mut target = sleepers(Arch::X86_64, [[0; 6], args]);
         target.threads.iter_mut().for_each(|thread| thread.pointer = Some(Addr(0x9000)));
         let owner = owner.to_le_bytes();
         let target = ChangedTarget::new(&target).with_bytes(Addr(WORD + MUTEX_OWNER), &owner);
         let mut threads = read(&target).threads;
-        find_mutexes(&mut threads, in_mutex);
+        find_mutexes(&mut threads, &acquires);
         assert_eq!(threads[0].blocked, Blocked::No);
         threads[1].blocked
     };
@@ -260,8 +261,44 @@ fn thread_in_the_call_for_a_mutex_waits_for_its_owner() {
     assert_eq!(of(u32::MAX, &|_| true), Blocked::Futex(Addr(WORD)));
     // A waiting thread of a process whose threads are in no such call.
     let mut threads = [OsThread::new(1, FUTEX)];
-    find_mutexes(&mut threads, &|_| true);
+    find_mutexes(&mut threads, &|_| Some(Acquires::Mutex));
     assert_eq!(threads[0].blocked, FUTEX);
+}
+
+/// The words of glibc's read-write lock, from its count of readers.
+fn rwlock(words: [u32; 8]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+#[test]
+fn thread_in_the_call_for_a_read_write_lock_waits_for_its_writer() {
+    let of = |at: u64, words: [u32; 8], acquires: Acquires| {
+        let args = [WORD, FUTEX_WAIT | FUTEX_PRIVATE, words[at as usize / 4].into(), 0, 0, 0];
+        let mut target = sleepers(Arch::X86_64, [[0; 6], args]);
+        target.threads.iter_mut().for_each(|thread| thread.pointer = Some(Addr(0x9000)));
+        let around = [vec![0; 0x40], rwlock(words), vec![0; 0x40]].concat();
+        target.memory = vec![(Addr(WORD - at - 0x40), around)];
+        let mut threads = read(&target).threads;
+        find_mutexes(&mut threads, &|_| Some(acquires));
+        (threads[1].blocked, RwLock::around(&target, Addr(WORD)).map(|lock| lock.holder))
+    };
+    let sleeps = Blocked::Futex(Addr(WORD));
+    let written = |writer| [0b111, 0, VALUE, 1, 0, 0, writer, 0];
+    let readers = |count: u32| [count << 3 | 2, 0, VALUE, 1, 0, 0, 0, 0];
+    let lock = Acquires::RwLock;
+    // Readers, and a writer that is the next.
+    assert_eq!(of(8, written(1), lock), (Blocked::Mutex(Addr(WORD - 8), 1), Some(RwHolder::Writer(1))));
+    // Writers that are not.
+    let behind = [0b11, 1, 1, VALUE, 0, 0, 1, 0];
+    assert_eq!(of(12, behind, lock), (Blocked::Mutex(Addr(WORD - 12), 1), Some(RwHolder::Writer(1))));
+    assert_eq!(of(8, written(1), Acquires::Mutex).0, sleeps, "it is in another call");
+    assert_eq!(of(8, written(77), lock).0, sleeps, "there is no thread 77");
+    assert_eq!(of(8, written(0), lock), (sleeps, None), "the writer has not said so yet, or no longer");
+    assert_eq!(of(8, readers(3), lock), (sleeps, Some(RwHolder::Readers(3))));
+    assert_eq!(of(12, readers(3), lock), (sleeps, None), "a writer behind one that waits");
+    assert_eq!(of(8, [1, 0, VALUE, 1, 0, 0, 1, 0], lock), (sleeps, None), "it is not locked");
+    assert_eq!(of(8, [0b111, 0, VALUE, 1, 0, 0, 1, 1], lock), (sleeps, None), "other processes use it");
+    assert_eq!(of(8, [0b111, 0, VALUE, 1, 9, 0, 1, 0], lock), (sleeps, None), "it is none");
 }
 
 #[test]
