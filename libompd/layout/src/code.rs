@@ -52,7 +52,7 @@ pub use immediates::{ImmediateStore, immediate_stores, may_store_words};
 pub use poll::poll;
 pub use run::{Beyond, Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
 pub use transfers::{each_transfer, made_frame, stub, stub_of, transfers};
-pub use value::{Given, number, value};
+pub use value::{Given, held_at_entry, number, value};
 
 /// Why a function could not be looked at.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

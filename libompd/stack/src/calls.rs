@@ -7,7 +7,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::{ControlFlow, Range};
 
-use ompd_layout::code::{self, CodeImage, Event, Expr, Kind, Limits, Op, Operand, Slot, Stub, Transfer, TransferKind};
+use ompd_layout::code::{
+    self, Beyond, CodeImage, Event, Expr, Kind, Limits, Op, Operand, Slot, Store, Stub, Transfer, TransferKind,
+};
 use ompd_process::{Addr, ElfFile, Machine, Target, TargetExt};
 
 use crate::call_sites::MAX_FUNCTION;
@@ -140,12 +142,13 @@ fn argument_within(
         address: &address,
         argument: &|index| if from_start { passed_on(index) } else { None },
         // The others may hold something else by now (psABI x86-64, 3.2.1; AAPCS64, 6.1.1).
-        register: &|register| {
+        register: &|register, low| {
             let is_kept = roles.preserved.contains(&register) || roles.stack_pointer == register;
             let now = is_kept.then(|| images.register(&frame.registers, register)).flatten()?;
             match register == roles.stack_pointer {
                 true => Some(now.wrapping_add_signed(argument.stack?.wrapping_neg())),
-                false => Some(now),
+                // The code may have changed it before the call.
+                false => code::held_at_entry(&argument.registers, machine, argument.entry, register, now, low),
             }
         },
         memory: &|at, size| {
@@ -172,6 +175,8 @@ struct Argument {
     function: u64,
     /// What the code from `entry` on has added to the stack pointer, if that is known.
     stack: Option<i64>,
+    /// What that code has made of the registers.
+    registers: Vec<Expr>,
 }
 
 /// What the code right before a call gives it as argument number `index`, if it is the same on all ways through that code.
@@ -209,24 +214,55 @@ fn argument(images: &Images<'_>, returns_to: Addr, index: u8) -> Option<Argument
     // Without jumps, only instructions that move a value by a condition make several paths of it.
     let limits = Limits { paths: 16, instructions: 1024, visits: 1, inline_depth: 0, inline_bytes: 0, beyond: true };
     let run = code::run(&Until { file, end: returns_to }, begin, &limits).ok()?;
-    let paths: Vec<Option<(Expr, Option<Expr>)>> = run
+    let paths: Vec<Option<(Expr, Option<Beyond>)>> = run
         .paths()
-        .map(|mut events| {
-            let call = events.find_map(|event| match event {
-                Event::Call(found) if found.at == call => Some(found),
-                _ => None,
-            });
-            let call = call?;
-            Some((call.argument(usize::from(index))?.clone(), call.beyond.as_ref().map(|of| of.stack.clone())))
+        .map(|events| {
+            let events: Vec<&Event> = events.collect();
+            let at = events.iter().position(|event| matches!(event, Event::Call(found) if found.at == call))?;
+            let Event::Call(call) = events[at] else { return None };
+            let value = call.argument(usize::from(index))?.clone();
+            let is_current = !is_overwritten(&value, &events[..at]);
+            is_current.then(|| (value, call.beyond.as_deref().cloned()))
         })
         .collect();
     let first = paths.first().cloned().flatten()?;
-    let differ = paths.iter().any(|other| other.as_ref() != Some(&first));
-    let (value, stack) = first;
+    if paths.len() >= limits.paths || paths.iter().any(|other| other.as_ref() != Some(&first)) {
+        return None;
+    }
+    let (value, beyond) = first;
     // A jump to another function leaves nothing of this one on the stack.
-    let added = |stack: Expr| Some(stack.split()).filter(|(base, _)| matches!(base.kind(), Kind::Stack(0)));
-    let stack = stack.and_then(added).map(|(_, added)| added);
-    (paths.len() < limits.paths && !differ).then_some(Argument { value, entry: begin, function: function.start, stack })
+    let added = |stack: &Expr| Some(stack.split()).filter(|(base, _)| matches!(base.kind(), Kind::Stack(0)));
+    let stack = beyond.as_ref().and_then(|of| added(&of.stack)).map(|(_, added)| added);
+    let registers = beyond.map(|of| of.registers).unwrap_or_default();
+    Some(Argument { value, entry: begin, function: function.start, stack, registers })
+}
+
+/// Whether memory that a value was loaded from may have been written since, by what was done before the call: then it is not what it was.
+/// What functions write that were called in between is not known; so it is with all that runs during the call.
+fn is_overwritten(value: &Expr, before: &[&Event]) -> bool {
+    let may_overlap = |store: &Store, addr: &Expr, size: u8| {
+        let ((one, from), (other, at)) = (store.addr.split(), addr.split());
+        let apart = |low: i64, bytes: u8, high: i64| bytes != 0 && low.saturating_add(bytes.into()) <= high;
+        one != other || !apart(from, store.size, at) && !apart(at, size, from)
+    };
+    let is_stale = |(at, store): (usize, &Store), addr: &Expr, size: u8| {
+        // The instruction that adds to memory reads it as well.
+        let reads = |event: &&Event| match event {
+            Event::Load(load) => load.size == size && load.addr == *addr && (store.locked || load.at != store.at),
+            _ => false,
+        };
+        may_overlap(store, addr, size) && before[..at].iter().any(reads)
+    };
+    let stores = before.iter().enumerate().filter_map(|(at, event)| match event {
+        Event::Store(store) => Some((at, store)),
+        _ => None,
+    });
+    let stores: Vec<(usize, &Store)> = stores.collect();
+    !stores.is_empty()
+        && value.any(&|part| match part.kind() {
+            Kind::Load { size, addr } => stores.iter().any(|store| is_stale(*store, addr, *size)),
+            _ => false,
+        })
 }
 
 /// Where the function that begins at `function` stores its arguments number `indices` in one object, as offsets in that, ascending.

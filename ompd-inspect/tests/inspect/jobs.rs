@@ -531,6 +531,42 @@ fn a_wait_for_a_request_names_whose_message_it_is_for() {
     }
 }
 
+/// What a loop has added to an argument before the call is taken off again. What cannot be is not told.
+#[test]
+fn arguments_that_have_changed_before_the_call_are_right_or_unknown() {
+    const TRUTH: [(i64, i64); RANKS] = [(1, 41), (2, 2), (3, 1), (2, 9)];
+    // A rank says that it is ready before it is in the call.
+    const LOOKS: usize = 200;
+    let ways = ["-O0", "-O1", "-O2", "-O3"];
+    for (library, optimized) in ["openmpi", "mpich"].into_iter().flat_map(|library| ways.map(|way| (library, way))) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let compiled = compiled_as(library, "moving.c", optimized, directory.path());
+        let job = match compiled.and_then(|program| start_program(library, "moving", &program)) {
+            Ok(job) => job,
+            Err(skip) => {
+                skip.show();
+                continue;
+            }
+        };
+        let wait_of = |pid: i32| {
+            let report: serde_json::Value =
+                serde_json::from_slice(&run(&["--json", "threads", &pid.to_string()]).stdout).expect("a report");
+            let threads = report["os_threads"].as_array().expect("threads");
+            let waits = threads.iter().map(|thread| &thread["outside"]["wait"]);
+            let of_mpi = |wait: &&serde_json::Value| wait["mpi"] == "MPI_Recv" || wait["mpi"] == "MPI_Wait";
+            waits.cloned().find(|wait| of_mpi(&wait))
+        };
+        for (rank, (pid, (partner, tag))) in ranks(&job).into_iter().zip(TRUTH).enumerate() {
+            let wait = (0..LOOKS).find_map(|_| wait_of(pid)).expect("it is in the call");
+            let told = ["partner", "tag"].map(|of| wait[of]["value"].as_i64());
+            let right = [Some(partner), Some(tag)];
+            let is_right = told == right
+                || rank != 0 && told.iter().zip(right).all(|(told, right)| told.is_none() || *told == right);
+            assert!(is_right, "{library} {optimized}, rank {rank}: {wait}");
+        }
+    }
+}
+
 #[test]
 fn the_rank_that_is_behind_in_a_loop_and_the_ranks_that_move_are_named() {
     let (library, directory) = ("openmpi", tempfile::tempdir().expect("a directory"));

@@ -386,7 +386,7 @@ impl<I: InstructionSet> Engine<'_, I> {
             let read = |size| stack_read(p, (base, top.saturating_add(SLOT * on_stack as i64)), size);
             Some(read(8)).filter(|value| *value != p.unknown()).unwrap_or_else(|| read(4))
         });
-        Beyond { stack, args }
+        Beyond { stack, args, registers: p.registers.to_vec() }
     }
 
     /// The result of a call that is not followed.

@@ -318,13 +318,18 @@ impl Expr {
 
     /// True if `part` occurs in the expression (or is it).
     pub fn contains(&self, part: &Expr) -> bool {
-        self == part
+        self.any(&|other| other == part)
+    }
+
+    /// True if something holds of the expression or of a part of it.
+    pub fn any(&self, holds: &dyn Fn(&Expr) -> bool) -> bool {
+        holds(self)
             || match self.kind() {
-                Kind::Load { addr, .. } => addr.contains(part),
-                Kind::Sum { base, .. } => base.contains(part),
-                Kind::Index { base, index, .. } => base.contains(part) || index.contains(part),
-                Kind::Op { left, right, .. } => left.contains(part) || right.contains(part),
-                Kind::CallResult { callee: Callee::Pointer(p), .. } => p.contains(part),
+                Kind::Load { addr, .. } => addr.any(holds),
+                Kind::Sum { base, .. } => base.any(holds),
+                Kind::Index { base, index, .. } => base.any(holds) || index.any(holds),
+                Kind::Op { left, right, .. } => left.any(holds) || right.any(holds),
+                Kind::CallResult { callee: Callee::Pointer(p), .. } => p.any(holds),
                 _ => false,
             }
     }

@@ -108,6 +108,8 @@ pub struct Beyond {
     pub stack: Expr,
     /// The seventh argument and those behind it: in registers if the machine has so many for that, else on the stack.
     pub args: [Expr; 6],
+    /// What the general registers hold, by their number in the encoding.
+    pub registers: Vec<Expr>,
 }
 
 impl Call {
