@@ -21,29 +21,35 @@ def frames_of(process: Process, lwp: int) -> list[tuple[int, int]]:
     return [(f["lwp"], int(f["address"], 16)) for f in frames if f.get("lwp") and f.get("address")]
 
 
-def evaluate(process: Process, lwp: int, expression: str, chosen: bool) -> tuple[str | None, str, str]:
+def evaluate(process: Process, lwp: int, expression: str, like: str | None) -> tuple[str | None, str, str]:
     """Evaluates an expression in the selected thread, in the first frame where it has a value.
 
-    These are the selected frame, if the user has `chosen` it, the program's frames around it, and those
-    of the thread that opened the region. Returns the value, where it is from if that is another thread,
-    and why there is none. Raises `DebuggerError` if the value cannot be printed."""
+    These are the selected frame and the program's frames around it, and then those of the thread that
+    opened the region. `like` is the function of the frame that the user has selected in another thread:
+    if this thread is in it too, the first of its frames of that function takes the place of the selected
+    one, so that names mean the same in both. Without such a frame it begins with the innermost of the
+    program. Returns the value, where it is from if another frame's variable may be meant, and why there
+    is none. Raises `DebuggerError` if the value cannot be printed."""
     debugger = process.debugger
     frames = frames_of(process, lwp)
     own = {address for holder, address in frames if holder == lwp}
-    trouble = "" if own or chosen else "no frame of the program is known"
-    is_absent = False
+    chosen = like is None
+    absent, lost = "" if own or chosen else "no frame of the program is known", ""
     frame: Frame | None = debugger.selected_frame()
+    if not chosen:
+        frame = frame_like(frame, like, own) or frame
     while frame is not None:
         if chosen or frame.pc in own:
             try:
                 value = frame.evaluate(expression)
+            except NoSuchName as failure:
+                absent = absent or str(failure)
             except DebuggerError as failure:
-                # A variable without a value tells more than a name that another frame does not have.
-                if not trouble or (is_absent and not isinstance(failure, NoSuchName)):
-                    trouble, is_absent = str(failure), isinstance(failure, NoSuchName)
+                # Further out there may be a variable of the name: the same, or what a private one was made from.
+                lost = lost or str(failure)
             else:
                 # If it cannot be printed, another frame's variable of the name is not meant.
-                return value.text(), "", ""
+                return value.text(), f"in {frame.name or '??'}; {lost} here" if lost else "", ""
         # Variables of the runtime's and the C library's functions are not meant.
         chosen = False
         frame = frame.older()
@@ -61,8 +67,16 @@ def evaluate(process: Process, lwp: int, expression: str, chosen: bool) -> tuple
                     value = frame.evaluate(expression)
                 except DebuggerError:
                     continue
-                return value.text(), f"in {where}", ""
-    return None, "", trouble
+                return value.text(), f"in {where}" + (f"; {lost} here" if lost else ""), ""
+    # A variable without a value tells more than a name that another frame does not have.
+    return None, "", lost or absent
+
+
+def frame_like(frame: Frame | None, function: str | None, own: set[int]) -> Frame | None:
+    """The first of the program's frames from this one on that is of a function."""
+    while frame is not None and not (frame.pc in own and frame.name == function):
+        frame = frame.older()
+    return frame
 
 
 def frames_at(debugger: Debugger, address: int) -> list[Frame]:
@@ -94,6 +108,10 @@ class Print(Command):
                             where shared variables live that the compiler did not describe
       openmp print -all x   the same in each member of the team; `openmp print x -all` too
 
+    In other members the frame of the selected function counts, if they are in it.
+    The value of a variable that is optimized out there may be that of another one
+    with its name further out: then the frame is named.
+
     Members with the same value share a line, which begins with their numbers: 2.0-2,5.
     These can be given to -team, `openmp apply` and, if it is one, `openmp thread`.
     With -each, every member has a line, also without -all.
@@ -107,7 +125,9 @@ class Print(Command):
         process = self.process()
         process.held()
         threads = self.threads(process, flags, team)
-        rows = [self.row(process, thread, place, expression) for place, thread in threads]
+        debugger = process.debugger
+        like = (debugger.selected_frame().name or "") if debugger.selected_thread() is not None else ""
+        rows = [self.row(process, thread, place, expression, like) for place, thread in threads]
         if "-json" in flags:
             self.show_json(rows)
         elif "-each" in flags:
@@ -158,7 +178,7 @@ class Print(Command):
         return [(Place(name, number), thread) for number, thread in numbered(process, team).items()]
 
     @staticmethod
-    def row(process: Process, thread: Thread | None, place: Place, expression: str) -> Json:
+    def row(process: Process, thread: Thread | None, place: Place, expression: str, like: str) -> Json:
         """The value in one thread."""
         debugger = process.debugger
         value, where, trouble = None, "", "the thread was not found in the process"
@@ -166,7 +186,7 @@ class Print(Command):
             before = debugger.selected_thread()
             chosen = before is not None and before.lwp == thread.lwp
             with debugger.selected(thread):
-                value, where, trouble = evaluate(process, thread.lwp, expression, chosen)
+                value, where, trouble = evaluate(process, thread.lwp, expression, None if chosen else like)
         return {
             "thread": thread.id if thread is not None else None,
             "lwp": thread.lwp if thread is not None else None,

@@ -11,7 +11,7 @@ from fake import Debugger, Frame, Inferior, Thread, World, refusing, runtime, st
 from openmp_core import functions
 from openmp_core.errors import CommandError, DebuggerError, NoSuchName, NotNow
 
-WAIT, BODY, MAIN = 0x9000, 0x1200, 0x1300
+WAIT, BODY, MAIN, CALLED = 0x9000, 0x1200, 0x1300, 0x1100
 
 
 class Variables(unittest.TestCase):
@@ -82,7 +82,26 @@ class Variables(unittest.TestCase):
         self.assertEqual([row["thread"] for row in rows], ["1", "2", None, None])
 
     def test_what_has_no_value_here_is_looked_for_there(self) -> None:
-        self.assertEqual(self.world.run("print lost"), "9    (in Thread 1, main)\n")
+        self.assertEqual(self.world.run("print lost"), "9    (in Thread 1, main; lost is optimized out here)\n")
+
+    def test_what_was_lost_here_and_lies_further_out_is_marked(self) -> None:
+        """It may be what a private variable was made from."""
+        frames = self.world.threads[0].frames
+        frames[1].variables["lost"] = None
+        self.world.debugger.select_thread(self.world.threads[0])
+        self.assertEqual(self.world.run("print lost"), "9    (in main; lost is optimized out here)\n")
+
+    def test_in_other_members_the_selected_function_counts(self) -> None:
+        """A function that the body calls may know another variable of the name."""
+        self.world.threads[2].frames = stack(Frame(WAIT, "futex"), Frame(CALLED, "called", i="global"), Frame(BODY, "body", i="2"))
+        self.world.library.report["stacks"][2]["frames"].insert(0, {"lwp": 103, "address": f"{CALLED:#x}"})
+        self.world.debugger.select_frame(self.world.threads[1].frames[1])
+        rows = json.loads(self.world.run("print -all -json i"))
+        self.assertEqual([row["value"] for row in rows], ["0", "1", "2", "3"])
+        # Nobody else is in the function that is selected now.
+        self.world.debugger.select_frame(self.world.threads[1].frames[0])
+        rows = json.loads(self.world.run("print -all -json i"))
+        self.assertEqual([row["value"] for row in rows], ["0", "wrong", "global", "3"])
 
     def test_optimized_out_says_more_than_no_symbol(self) -> None:
         del self.world.threads[0].frames[2].variables["lost"]

@@ -551,7 +551,7 @@ pub unsafe extern "C" fn ompdx_report_text(
 /// `options` is NULL, or points to options whose labels are as many as they say, each with a C string.
 unsafe fn how(options: *const TextOptions) -> Result<(How, bool), Rc> {
     if options.is_null() {
-        return Ok((How::default(), false));
+        return Ok((How { in_debugger: true, ..How::default() }, false));
     }
     // SAFETY: as above.
     let options = unsafe { options.read_unaligned() };
@@ -573,7 +573,8 @@ unsafe fn how(options: *const TextOptions) -> Result<(How, bool), Rc> {
         }
     }
     let width = u16::try_from(options.width).ok().filter(|width| *width > 0);
-    Ok((How { width, verbose: options.verbose != 0, labels, ..How::default() }, options.colour != 0))
+    let verbose = options.verbose != 0;
+    Ok((How { width, verbose, labels, in_debugger: true, ..How::default() }, options.colour != 0))
 }
 
 /// Names a folder in which the files are that a process has mapped: a copy of the file system of the machine it runs on, or a folder

@@ -552,9 +552,8 @@ fn arguments_that_have_changed_before_the_call_are_right_or_unknown() {
             let report: serde_json::Value =
                 serde_json::from_slice(&run(&["--json", "threads", &pid.to_string()]).stdout).expect("a report");
             let threads = report["os_threads"].as_array().expect("threads");
-            let waits = threads.iter().map(|thread| &thread["outside"]["wait"]);
-            let of_mpi = |wait: &&serde_json::Value| wait["mpi"] == "MPI_Recv" || wait["mpi"] == "MPI_Wait";
-            waits.cloned().find(|wait| of_mpi(&wait))
+            let mut waits = threads.iter().map(|thread| &thread["outside"]["wait"]);
+            waits.find(|wait| wait["mpi"] == "MPI_Recv" || wait["mpi"] == "MPI_Wait").cloned()
         };
         for (rank, (pid, (partner, tag))) in ranks(&job).into_iter().zip(TRUTH).enumerate() {
             let wait = (0..LOOKS).find_map(|_| wait_of(pid)).expect("it is in the call");

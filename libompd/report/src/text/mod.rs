@@ -70,6 +70,8 @@ pub struct Page {
     is_terminal: bool,
     /// Show origins.
     verbose: bool,
+    /// A debugger shows it.
+    in_debugger: bool,
     /// What else threads are called, by LWP.
     labels: HashMap<i32, String>,
     /// System calls threads are blocked in, by LWP.
@@ -186,6 +188,7 @@ impl Page {
             width: width.unwrap_or(DEFAULT_WIDTH),
             is_terminal: width.is_some(),
             verbose: false,
+            in_debugger: false,
             labels: Default::default(),
             calls: Default::default(),
             outside: Default::default(),
@@ -202,6 +205,7 @@ impl Page {
         let calls = inspection.threads.iter().filter_map(|t| Some((t.lwp, t.blocked_in.clone()?))).collect();
         Page {
             verbose: how.verbose,
+            in_debugger: how.in_debugger,
             labels: how.labels,
             calls,
             outside: inspection.outside.iter().filter_map(doing_outside).collect(),
@@ -221,7 +225,12 @@ impl Page {
 
     /// A line. It is not broken.
     pub fn line(&mut self, text: impl std::fmt::Display) {
-        let _ = writeln!(self.out, "{text}");
+        if self.in_debugger {
+            self.out.push_str(&for_debugger(&text.to_string()));
+            self.out.push('\n');
+        } else {
+            let _ = writeln!(self.out, "{text}");
+        }
     }
 
     /// A line in a style. It is not broken.
@@ -237,6 +246,8 @@ impl Page {
     /// A sentence, wrapped at the page's width; lines after the first are indented by `indent`.
     pub fn wrapped(&mut self, lead: &str, style: Style, text: &str, indent: usize) {
         let width = usize::from(self.width).max(40);
+        let known = self.in_debugger.then(|| for_debugger(text));
+        let text = known.as_deref().unwrap_or(text);
         let mut column = lead.chars().count();
         let _ = write!(self.out, "{style}{lead}{style:#}");
         for (i, word) in text.split(' ').enumerate() {
@@ -375,6 +386,29 @@ pub struct How {
     pub labels: HashMap<i32, String>,
     /// The reports of its children follow.
     pub with_children: bool,
+    /// A debugger shows it, which has views by other names, and stops instead of looks.
+    pub in_debugger: bool,
+}
+
+/// What the command has, and what there is of it in any debugger.
+const IN_DEBUGGER: [(&str, &str); 6] = [
+    ("`--samples 2` shows", "A later stop shows"),
+    ("; `--samples 2 --interval 10s` looks longer", ""),
+    ("at the next look as well (--samples 2)", "at a later stop as well"),
+    ("see `threads -v`", "the verbose list of threads says why"),
+    ("`threads -v` says why", "the verbose list of threads says why"),
+    ("`stacks` shows who", "the stacks show who"),
+];
+
+/// A text of the report in words that hold in a debugger too.
+fn for_debugger(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (command, debugger) in IN_DEBUGGER {
+        if text.contains(command) {
+            text = text.replace(command, debugger);
+        }
+    }
+    text
 }
 
 /// Renders one view, with colours as terminals take them.
@@ -699,6 +733,26 @@ mod tests {
         let mut page = Page::empty(width);
         page.wrapped(lead, Style::new(), text, 2);
         page.out
+    }
+
+    #[test]
+    fn a_debugger_is_not_told_of_options_of_the_command() {
+        let shown = |in_debugger| {
+            let mut page = Page { in_debugger, ..Page::empty(Some(200)) };
+            page.line("This may be normal. `--samples 2` shows whether it moves.");
+            page.wrapped(
+                "- ",
+                Style::new(),
+                "nothing of this moved in 0.5 s; `--samples 2 --interval 10s` looks longer",
+                2,
+            );
+            page.finish()
+        };
+        assert!(shown(false).contains("`--samples 2` shows"), "{}", shown(false));
+        assert_eq!(
+            shown(true),
+            "This may be normal. A later stop shows whether it moves.\n- nothing of this moved in 0.5 s\n"
+        );
     }
 
     #[test]
