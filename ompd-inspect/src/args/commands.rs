@@ -153,7 +153,7 @@ pub struct RunArgs {
     /// Its schema is docs/report-list.schema.json.
     #[arg(long, value_name = "FILE")]
     pub on_hang: Option<PathBuf>,
-    /// Inspect a process that used no processor time for this long.
+    /// Inspect a process that used no processor time for this long, or some for ten times as long.
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
     pub idle: Duration,
     /// Time between SIGTERM and SIGKILL.

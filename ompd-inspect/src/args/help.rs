@@ -19,8 +19,8 @@ pub(super) const AFTER_RUN: &str = "\
 The program keeps the standard input, output and error of ompd-inspect. Reports go to standard error. \
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to the program.
 
-A process that uses no processor time for --idle is inspected. It hangs if the verdict is DEADLOCK, or \
-SUSPECT with --fail-on suspect. When it hangs or its time is over, it and the processes it started get \
+A process that uses no processor time for --idle is inspected, and a busy one after ten times as long. \
+It hangs if the verdict is DEADLOCK, or SUSPECT with --fail-on suspect. When it hangs or its time is over, it and the processes it started get \
 SIGTERM, then SIGKILL.
 
 Exit status: that of the program, 128+N if signal N ended it; 3 it hung; 124 its time was over; \

@@ -1,4 +1,4 @@
-//! Which processes use no processor time.
+//! Which processes use no processor time, and which have used some for long.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,10 +7,14 @@ use ompd_process::live::listing::ProcessEntry;
 
 /// The longest time between two inspections of a process that stays idle.
 const LONGEST: Duration = Duration::from_secs(60);
+/// A process that is busy for so many times as long as one has to be idle is inspected too: threads may spin where they wait.
+const BUSY: u32 = 10;
+/// The longest time between two inspections of a process that stays busy.
+const LONGEST_BUSY: Duration = Duration::from_secs(600);
 /// An idle process uses at most one part in so many of a processor: a timer that looks at something now and then.
 const SHARE: u64 = 100;
 
-/// Processes, and since when each is idle.
+/// Processes, and since when each is idle or busy.
 #[derive(Debug)]
 pub struct Idle {
     /// How long a process is idle before it is inspected.
@@ -28,10 +32,14 @@ struct Seen {
     since: Instant,
     /// How long it is to be idle for the next inspection.
     wanted: Duration,
+    /// When it was last idle or, while busy, inspected.
+    busy_since: Instant,
+    /// How long it is to be busy for the next inspection.
+    busy_wanted: Duration,
 }
 
 impl Idle {
-    /// Processes are due when they have been idle for so long.
+    /// Processes are due when they have been idle for so long, or busy for [`BUSY`] times as long.
     pub fn new(after: Duration) -> Idle {
         Idle { after, seen: HashMap::new() }
     }
@@ -41,17 +49,38 @@ impl Idle {
         let after = self.after;
         self.seen.retain(|pid, _| family.iter().any(|process| process.pid == *pid));
         let is_due = |process: &&ProcessEntry| {
-            let fresh = || Seen { started: process.started, ticks: process.ticks, since: now, wanted: after };
+            let fresh = || Seen {
+                started: process.started,
+                ticks: process.ticks,
+                since: now,
+                wanted: after,
+                busy_since: now,
+                busy_wanted: after.saturating_mul(BUSY),
+            };
             let seen = self.seen.entry(process.pid).or_insert_with(fresh);
             let idle = now - seen.since;
             let used = process.ticks.saturating_sub(seen.ticks);
             // Stopped by job control it does nothing, and that is meant.
             let is_stopped = matches!(process.state, 'T' | 't');
-            if seen.started != process.started || used.saturating_mul(SHARE) > ticks(idle) || is_stopped {
+            let is_other = seen.started != process.started;
+            if is_other || used.saturating_mul(SHARE) > ticks(idle) || is_stopped {
+                let (busy_since, busy_wanted) = (seen.busy_since, seen.busy_wanted);
                 *seen = fresh();
-                return after.is_zero() && !is_stopped;
+                if is_stopped || is_other {
+                    return after.is_zero() && !is_stopped;
+                }
+                if now - busy_since < busy_wanted {
+                    (seen.busy_since, seen.busy_wanted) = (busy_since, busy_wanted);
+                    return after.is_zero();
+                }
+                seen.busy_wanted = busy_wanted.saturating_mul(2).min(LONGEST_BUSY.max(busy_wanted));
+                return true;
             }
-            idle >= seen.wanted
+            let is_due = idle >= seen.wanted;
+            if is_due {
+                (seen.busy_since, seen.busy_wanted) = (now, after.saturating_mul(BUSY));
+            }
+            is_due
         };
         family.iter().filter(is_due).map(|process| process.pid).collect()
     }
@@ -108,8 +137,19 @@ mod tests {
         process.state = 'T';
         assert!(!due(&process, 100, true));
         process.state = 'S';
+        // It computes for ten times as long, and then for twice that.
+        let busy: Vec<u64> = (101..=230)
+            .filter(|second| {
+                process.ticks += 100;
+                due(&process, *second, true)
+            })
+            .collect();
+        assert_eq!(busy, [130, 190]);
+        process.state = 'T';
+        assert!(!due(&process, 240, true));
+        process.state = 'S';
         // Another process with the same id.
         process.started += 1;
-        assert!(!due(&process, 200, true) && due(&process, 203, true));
+        assert!(!due(&process, 250, true) && due(&process, 253, true));
     }
 }
