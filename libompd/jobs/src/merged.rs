@@ -124,6 +124,9 @@ pub struct Partner {
     pub rank: u64,
     /// The function, as C has it.
     pub function: String,
+    /// Another thread of the process may do something meanwhile, as far as is known.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub not_alone: bool,
 }
 
 /// What has changed between two looks.

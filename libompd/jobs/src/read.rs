@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::merged::{
     Answers, Counted, Counter, Extent, Frames, MOST, Members, Merged, Motion, MpiCall, Partner, Place, Process,
@@ -260,6 +261,18 @@ struct Runtime<'d> {
     teams: Vec<Team<'d>>,
     #[serde(default)]
     loops: Vec<Loop>,
+    #[serde(borrow, default)]
+    threads: Vec<Member<'d>>,
+}
+
+#[derive(Deserialize)]
+struct Member<'d> {
+    #[serde(default)]
+    lwp: Option<i32>,
+    #[serde(borrow, default)]
+    role: Known<Cow<'d, str>>,
+    #[serde(default)]
+    wait: Known<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -447,7 +460,9 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
         let in_world = communicator.as_deref() == Some("MPI_COMM_WORLD");
         let partner = wait.partner.value.and_then(|rank| u64::try_from(rank).ok()).filter(|_| in_world);
         if let Some(rank) = partner.filter(|_| process.rank.is_some()) {
-            all.partners.insert(Partner { job: job.clone(), rank, function: plain::short(function) }, members.clone());
+            let not_alone = has_others(report, thread.lwp);
+            let partner = Partner { job: job.clone(), rank, function: plain::short(function), not_alone };
+            all.partners.insert(partner, members.clone());
         }
         *in_mpi.entry(MpiCall { function: plain::short(function), place, communicator }).or_default() += 1;
     }
@@ -467,6 +482,20 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
     let milliseconds = report.stopped_at.map(|seconds| seconds * 1e3).filter(|time| *time >= 0.0);
     all.stopped_at = milliseconds.map(|time| (time as u64, time as u64));
     all
+}
+
+/// Whether a thread but this one may do something: one of OpenMP that waits for nothing of it, or another that has called a library.
+fn has_others(report: &Document<'_>, lwp: i32) -> bool {
+    let members = || report.runtimes.iter().flat_map(|runtime| &runtime.threads);
+    let acts = |member: &Member<'_>| {
+        member.lwp.is_some_and(|other| other != lwp)
+            && member.wait.value.is_none()
+            && member.role.value.as_deref() != Some("idle worker")
+    };
+    let is_member = |lwp: i32| members().any(|member| member.lwp == Some(lwp));
+    let calls = |thread: &Thread<'_>| thread.outside.as_ref().is_some_and(|outside| outside.call.is_some());
+    members().any(acts)
+        || report.os_threads.iter().any(|thread| thread.lwp != lwp && calls(thread) && !is_member(thread.lwp))
 }
 
 fn motion(progress: &Progress) -> Motion {

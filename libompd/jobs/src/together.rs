@@ -170,7 +170,8 @@ fn partners(merged: &Merged) -> Vec<String> {
     let next = |job: &str, rank: u64| {
         edges
             .iter()
-            .find(|(partner, waiting)| partner.job == job && waiting.contains(rank))
+            // What another thread does may end the wait.
+            .find(|(partner, waiting)| partner.job == job && waiting.contains(rank) && !partner.not_alone)
             .map(|(partner, _)| *partner)
     };
     let mut all = Vec::new();
@@ -346,8 +347,14 @@ mod tests {
     use crate::read;
 
     fn report(rank: u64, wait: &str) -> Merged {
+        team(rank, wait, "")
+    }
+
+    /// With a team, in which the one that is in this wait is the first thread.
+    fn team(rank: u64, wait: &str, others: &str) -> Merged {
         let text = format!(
             r#"{{"schema":"ompd-inspect/1","process":{{"pid":{0},"rank":{{"number":{rank},"size":4,"job":"7"}}}},
+            "runtimes":[{{"threads":[{{"lwp":{0},"wait":{{"value":null}}}}{others}]}}],
             "os_threads":[{{"lwp":{0},"outside":{{"call":{{"function":"f","file":"a.c","line":{rank}}},"wait":{wait}}}}}]}}"#,
             100 + rank
         );
@@ -380,6 +387,19 @@ mod tests {
         // Of another communicator the numbers are others.
         let other = from(1).replace("MPI_COMM_WORLD", "0x84000001");
         assert_eq!(told([report(0, &other), report(1, &other.replace("1}}", "0}}"))]), "");
+    }
+
+    #[test]
+    fn a_rank_with_another_thread_that_may_act_is_in_no_cycle() {
+        let from = |partner: u64| format!("{RECEIVES}{partner}}}}}");
+        let with = |other: &str| told([team(0, &from(1), other), report(1, &from(0))]);
+        let suspicion = "Suspicion: 2 ranks wait for each other";
+        assert!(with(r#",{"lwp":7,"wait":{"value":{"kind":"barrier"}}}"#).contains(suspicion));
+        assert!(with(r#",{"lwp":7,"role":{"value":"idle worker"},"wait":{"value":null}}"#).contains(suspicion));
+        for free in [r#",{"lwp":7,"wait":{"value":null}}"#, r#",{"lwp":7,"wait":{"unknown":"why"}}"#] {
+            let text = with(free);
+            assert!(!text.contains("Suspicion") && text.contains("rank 0 is in MPI_Recv from rank 1"), "{text}");
+        }
     }
 
     #[test]

@@ -138,6 +138,11 @@ fn given(function: &str, arguments: &MpiArguments) -> String {
         Some(tag) => format!(" with tag {tag}"),
         None => " with any tag".to_owned(),
     });
+    // Numbers of another communicator are not those that ranks of the job have.
+    if let (Some(Partner::Rank(rank)), Some(Communicator::Other(handle))) = (arguments.partner, arguments.communicator)
+    {
+        return format!(" {direction} rank {rank} of communicator {handle:#x}{}", tag.unwrap_or_default());
+    }
     let communicator = arguments.communicator.map(|communicator| match communicator {
         Communicator::World => " in MPI_COMM_WORLD".to_owned(),
         Communicator::Own => " in MPI_COMM_SELF".to_owned(),
@@ -462,6 +467,11 @@ mod tests {
                 None,
                 mpi("MPI_Send", Partner::None, None, Communicator::Other(0x44)),
                 "MPI_Send to no process in communicator 0x44",
+            ),
+            (
+                None,
+                mpi("MPI_Recv", Partner::Rank(0), Some(Some(7)), Communicator::Other(0x44)),
+                "MPI_Recv from rank 0 of communicator 0x44 with tag 7",
             ),
             (
                 Some("mpi_ssend_"),
