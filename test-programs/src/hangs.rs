@@ -78,6 +78,7 @@ pub const HANGS: &[Case] = &[
     Case::with("hangs/mutexes", &["-DJOIN"]),
     Case::with("hangs/mutexes", &["-DRWLOCK"]),
     Case::with("hangs/mutexes", &["-DHANDLER"]),
+    Case::of("hangs/semaphores"),
     Case::of("hangs/join_lock"),
     Case::with("hangs/join_lock", &["-DNEST"]),
     Case::of("hangs/self_lock"),

@@ -162,7 +162,7 @@ pub fn waiting(wait: &Wait) -> String {
         WaitKind::Barrier => format!("waits at {}", barrier(wait)),
         WaitKind::RegionEnd => "waits at the end of the region".to_owned(),
         WaitKind::RegionStart if wait.over.get() == Some(true) => "is about to begin the region".to_owned(),
-        WaitKind::RegionStart => "waits for the other threads of its team to start the region".to_owned(),
+        WaitKind::RegionStart => "waits for the other threads of its team to start a region".to_owned(),
         WaitKind::Dependences => "waits for the tasks it depends on".to_owned(),
         WaitKind::Event => "waits for the event of its task".to_owned(),
         WaitKind::BarrierTasks => format!("waits for tasks to finish at {}", barrier(wait)),
@@ -334,7 +334,7 @@ mod tests {
             ("is about to begin the region", "are about to begin the region")
         );
         let other = waiting(&wait(Fact::known(false, Origin::Dwarf)));
-        assert_eq!(plural(&other), "wait for the other threads of their team to start the region");
+        assert_eq!(plural(&other), "wait for the other threads of their team to start a region");
     }
 
     #[test]

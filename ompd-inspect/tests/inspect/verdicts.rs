@@ -351,7 +351,7 @@ macro_rules! programs {
 }
 
 programs!(hang in "hangs" of HANGS, every_hang_is_tested:
-    lock_cycle, lock_cycle_cpp, lock_cycle_fortran, join_lock, mutex_and_lock, mutex_and_lock_cpp, mutexes, self_lock, owner_gone, barrier_missing_end, missing_lock, missing_read, child_hangs,
+    lock_cycle, lock_cycle_cpp, lock_cycle_fortran, join_lock, mutex_and_lock, mutex_and_lock_cpp, mutexes, semaphores, self_lock, owner_gone, barrier_missing_end, missing_lock, missing_read, child_hangs,
     orphaned_for, detach, depend_cycle, excluded, task_never_run, nested_exhausted, ordered_skip, missing_source, critical_left, rescued, cancelled, fork_child);
 
 programs!(healthy in "healthy" of HEALTHY, every_healthy_program_is_tested:

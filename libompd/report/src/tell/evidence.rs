@@ -43,6 +43,11 @@ impl Teller<'_> {
                         lines.push(format!("{} waits for {mutex}, held by {owner}", self.who(lwp)));
                     }
                     Blocked::Yields => lines.push(self.alone(lwp)),
+                    Blocked::Futex(_) => {
+                        let what = self.inspection.outside(lwp).map(crate::outside::words);
+                        let what = what.filter(|what| !what.is_empty()).unwrap_or_else(|| "futex".to_owned());
+                        lines.push(format!("{}: {what}", self.who(lwp)));
+                    }
                     _ => {}
                 },
                 Node::Task(runtime, id) => lines.extend(self.of_task(runtime, id)),
@@ -445,6 +450,7 @@ impl Teller<'_> {
                 _ if graph.is_waiting(os.lwp) => {}
                 _ if graph.is_parked(os.lwp) => parked += 1,
                 blocked if blocked.is_owned() && self.matters(os.lwp, verdict) => {}
+                Blocked::Futex(_) if self.sleeps_in_team(os.lwp, verdict) => {}
                 Blocked::Join(_) if self.joins(os.lwp).is_some() => {}
                 Blocked::Futex(_) | Blocked::Mutex(..) | Blocked::Interpreter(_) | Blocked::Join(_) => asleep += 1,
                 Blocked::Outside(_) if !self.matters(os.lwp, verdict) => outside += 1,

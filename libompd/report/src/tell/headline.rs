@@ -238,10 +238,13 @@ fn causes(teller: &Teller<'_>, verdict: &Verdict) -> Vec<i32> {
         Situation::NestedExhausted => {
             threads(verdict).into_iter().filter(|lwp| teller.blocked(*lwp) == Blocked::Yields).collect()
         }
-        Situation::ClosedWaits => match teller.probable_owner(verdict) {
-            Some((_, _, owner)) => vec![owner],
-            None => waiting(teller, verdict),
-        },
+        Situation::ClosedWaits => {
+            let sleeping = threads(verdict).into_iter().filter(|lwp| teller.sleeps_in_team(*lwp, verdict));
+            match teller.probable_owner(verdict) {
+                Some((_, _, owner)) => vec![owner],
+                None => waiting(teller, verdict).into_iter().chain(sleeping).collect(),
+            }
+        }
         Situation::UnfulfilledEvent
         | Situation::DeviceNotDone
         | Situation::DependenceCycle

@@ -40,6 +40,14 @@ impl Teller<'_> {
             || verdict.rests_on_calls
                 && matches!(self.blocked(lwp), Blocked::Outside(_) | Blocked::Yields)
                 && self.in_some_team(lwp)
+            || self.sleeps_in_team(lwp, verdict)
+    }
+
+    /// A member of a team that sleeps outside of OpenMP, where nobody waits for OpenMP.
+    pub(super) fn sleeps_in_team(&self, lwp: i32, verdict: &Verdict) -> bool {
+        let graph = &self.inspection.waits_for.graph;
+        let waits = |node: &Node| matches!(node, Node::Thread(lwp) if graph.is_waiting(*lwp));
+        matches!(self.blocked(lwp), Blocked::Futex(_)) && self.in_some_team(lwp) && !verdict.core.iter().any(waits)
     }
 
     pub(super) fn blocked(&self, lwp: i32) -> Blocked {

@@ -293,8 +293,8 @@ fn threads_of_a_pool_that_a_fork_left_behind() {
         told(&inspection(p.clone())),
         "\
 deadlock: team 0 waits for threads that fork left behind in the parent process
-! thread 0 (id 1): waits for the other threads of its team to start the region
-- thread 0 (id 1) waits for the other threads of its team to start the region; not there: threads 1-2, which the process does not have
+! thread 0 (id 1): waits for the other threads of its team to start a region
+- thread 0 (id 1) waits for the other threads of its team to start a region; not there: threads 1-2, which the process does not have
 > Do not use OpenMP in the child of a fork if the parent did: start processes with spawn or forkserver, exec after fork, or set OMP_NUM_THREADS=1 in the child.
 "
     );
@@ -304,8 +304,8 @@ deadlock: team 0 waits for threads that fork left behind in the parent process
         told(&inspection(p)),
         "\
 deadlock: team 0 waits for a thread that has ended, or that fork left behind in the parent process
-! thread 0 (id 1): waits for the other threads of its team to start the region
-- thread 0 (id 1) waits for the other threads of its team to start the region; not there: thread 1, which the process does not have
+! thread 0 (id 1): waits for the other threads of its team to start a region
+- thread 0 (id 1) waits for the other threads of its team to start a region; not there: thread 1, which the process does not have
 > Do not use OpenMP in the child of a fork if the parent did: start processes with spawn or forkserver, exec after fork, or set OMP_NUM_THREADS=1 in the child.
 "
     );

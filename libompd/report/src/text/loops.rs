@@ -27,8 +27,12 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
             of.kind.get().map_or("?", LoopKind::word).to_owned(),
             format!("{}{chunk}", of.schedule.get().map_or("?", LoopSchedule::word)),
             progress(of) + &turn,
-            words::ranges(&of.members),
-            words::or_unknown(&of.completed),
+            match of.members.len() {
+                0 => "none".to_owned(),
+                1 => format!("thread {}", words::ranges(&of.members)),
+                _ => format!("threads {}", words::ranges(&of.members)),
+            },
+            of.completed.get().map_or_else(|| "?".to_owned(), |count| words::count(count as usize, "thread")),
         ]
     });
     let rows = rows.collect();

@@ -16,7 +16,7 @@ pub enum WaitKind {
     Barrier,
     /// The barrier that ends a parallel region.
     RegionEnd,
-    /// The other members of the team, to start the region.
+    /// The other members of the team, to start a region.
     RegionStart,
     /// A barrier all members have reached, until the team's remaining tasks have run.
     BarrierTasks,

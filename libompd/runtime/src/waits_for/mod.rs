@@ -23,7 +23,7 @@ pub use graph::{Graph, Node, RuntimeIndex, object};
 pub use situation::{Situation, has_detached};
 pub use standing::{Standing, member, standing};
 
-use crate::model::RuntimeSnapshot;
+use crate::model::{Role, RuntimeSnapshot, Thread};
 use crate::os::{Blocked, OsState, OsThread, Outsider};
 
 /// How certain a verdict is: the most certain is the least.
@@ -125,8 +125,16 @@ fn verdicts(graph: &Graph, snapshots: &[RuntimeSnapshot], os: &OsState, frozen: 
         };
         !frozen && of_mutex && snapshots.iter().any(|snapshot| snapshot.thread_by_lwp(lwp).is_some())
     };
-    let is_waiting =
-        |node: NodeIndex| matches!(inner[node], Node::Thread(lwp) if graph.is_waiting(lwp) || waits_for_owner(lwp));
+    // A member of a team that sleeps outside of OpenMP is stuck only if all threads of the process are.
+    let sleeps_in_team = |lwp: i32| {
+        let in_team = |thread: &Thread| thread.team.flat().is_some() && thread.role.get() != Some(Role::IdleWorker);
+        let sleeps = !frozen && matches!(blocked(lwp), Blocked::Futex(_));
+        sleeps && snapshots.iter().any(|snapshot| snapshot.thread_by_lwp(lwp).is_some_and(in_team))
+    };
+    let is_waiting = |node: NodeIndex| match inner[node] {
+        Node::Thread(lwp) => graph.is_waiting(lwp) || waits_for_owner(lwp) || sleeps_in_team(lwp),
+        _ => false,
+    };
     if !stuck.iter().copied().any(is_waiting) {
         return Vec::new();
     }

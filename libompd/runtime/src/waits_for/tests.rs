@@ -240,6 +240,32 @@ fn mutexes_alone() {
     assert_eq!(of(&[of_mutex(2), Blocked::Outside("accept")]), []);
 }
 
+/// All members of a team sleep on semaphores, and nobody is left to post them.
+#[test]
+fn members_that_sleep_outside_of_openmp() {
+    let of = |members: &[Blocked], foreign: &[Blocked], signals| {
+        let mut p = Process::new();
+        let team = p.team();
+        for own in members {
+            p.member(team, *own, None);
+        }
+        for own in foreign {
+            p.foreign(*own);
+        }
+        p.handle(signals);
+        p.judge().into_iter().map(|(certainty, _, threads)| (certainty, threads)).collect::<Vec<_>>()
+    };
+    let none = || Signals::Handled(0);
+    assert_eq!(of(&[FUTEX, FUTEX], &[FUTEX], none()), [(Certainty::Deadlock, vec![1, 2, 3])]);
+    assert_eq!(of(&[FUTEX, FUTEX], &[], SIGTERM), []);
+    assert_eq!(of(&[FUTEX, FUTEX], &[], SIGUSR1), [(Certainty::Suspect, vec![1, 2])]);
+    // Another thread may wake them, or a thread that comes back from a call.
+    assert_eq!(of(&[FUTEX, Blocked::No], &[], none()), []);
+    assert_eq!(of(&[FUTEX, FUTEX], &[Blocked::Outside("accept")], none()), []);
+    // Outside of parallel regions a program may wait for whatever it likes.
+    assert_eq!(of(&[], &[FUTEX, FUTEX], none()), []);
+}
+
 /// A thread of OpenMP joins another one, which wants the mutex that the first has.
 #[test]
 fn mutex_of_a_thread_that_joins() {
