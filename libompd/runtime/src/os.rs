@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ompd_process::machine::ThreadLocal;
-use ompd_process::{Addr, Module, Syscall, Target, TargetExt};
+use ompd_process::{Addr, ByteOrder, Module, Syscall, Target, TargetExt};
 
 use crate::model::RuntimeSnapshot;
 
@@ -294,18 +294,18 @@ const FUTEX_CLOCK_REALTIME: u64 = 256;
 /// Shared memory is for [`find_shared`].
 pub fn read(target: &dyn Target) -> OsState {
     let pointers = Pointers::of(target);
+    let mut owners: HashMap<Addr, Owners> = HashMap::new();
     let signals = signals(target.process().handled_signals, target.threads().iter().map(|t| t.blocked_signals));
-    let of = |thread: &ompd_process::Thread| {
+    let mut of = |thread: &ompd_process::Thread| {
         let registers = thread.registers.as_ref().ok();
         let call = registers.and_then(|r| r.syscall);
         let blocked = call.map_or(Blocked::No, |call| blocked(target, &pointers, thread.lwp, call));
-        OsThread {
-            owner: mutex_owner(target, &pointers, blocked),
-            writer: writer(target, &pointers, blocked),
-            ..OsThread::new(thread.lwp, blocked)
-        }
+        let Blocked::Futex(word) = blocked else { return OsThread::new(thread.lwp, blocked) };
+        // All that wait for one thing sleep on one word.
+        let (owner, writer) = *owners.entry(word).or_insert_with(|| owners_at(target, &pointers, word));
+        OsThread { owner, writer, ..OsThread::new(thread.lwp, blocked) }
     };
-    let mut threads: Vec<OsThread> = target.threads().iter().map(of).collect();
+    let mut threads: Vec<OsThread> = target.threads().iter().map(&mut of).collect();
     threads.sort_unstable_by_key(|thread| thread.lwp);
     OsState { threads, signals, outsiders: Vec::new(), shared: BTreeMap::new() }
 }
@@ -314,12 +314,25 @@ pub fn read(target: &dyn Target) -> OsState {
 /// sysdeps/nptl/bits/struct_mutex.h, sysdeps/x86/nptl/bits/struct_mutex.h).
 pub const MUTEX_OWNER: u64 = 8;
 
-/// The thread that holds the mutex at which a thread sleeps, if that is one.
-fn mutex_owner(target: &dyn Target, pointers: &Pointers, blocked: Blocked) -> Option<i32> {
-    let Blocked::Futex(word) = blocked else { return None };
-    let owner = i32::try_from(target.read_u32(word.offset(MUTEX_OWNER)).ok()?).ok()?;
-    let owner = target.process().thread_of_id(owner)?;
-    pointers.of.contains_key(&owner).then_some(owner)
+/// The thread that holds the mutex in which a word is, if that is one, and the read-write lock and the thread that holds it for writing,
+/// if it is that.
+type Owners = (Option<i32>, Option<(Addr, i32)>);
+
+/// Who holds what threads that sleep on this word wait for.
+fn owners_at(target: &dyn Target, pointers: &Pointers, word: Addr) -> Owners {
+    let thread = |id: u32| {
+        let thread = target.process().thread_of_id(i32::try_from(id).ok()?)?;
+        pointers.of.contains_key(&thread).then_some(thread)
+    };
+    let Some(around) = Around::read(target, word) else {
+        // What is before the word, or behind a mutex, may not be there.
+        return (target.read_u32(word.offset(MUTEX_OWNER)).ok().and_then(thread), None);
+    };
+    let writer = around.rwlock().and_then(|lock| match lock.holder {
+        RwHolder::Writer(id) => Some((lock.addr, thread(id)?)),
+        RwHolder::Readers(_) => None,
+    });
+    (thread(around.field(AROUND.0 as usize + MUTEX_OWNER as usize)), writer)
 }
 
 /// Who holds a read-write lock.
@@ -342,7 +355,7 @@ const READERS_SHIFT: u32 = 3;
 /// Where the words on which threads sleep are in it: those of both phases, of writers that wait for each other, and the first word,
 /// which readers use that let writers go first.
 const SLEPT_ON: [usize; 3] = [8, 12, 0];
-/// Bytes before the word on which a thread sleeps, and of all, that [`RwLock::around`] looks at.
+/// Bytes before the word on which a thread sleeps, and of all, that [`Around`] has.
 const AROUND: (u64, usize) = (12, 12 + RWLOCK);
 
 /// A read-write lock of glibc that nobody outside of the process uses, and that is held.
@@ -357,13 +370,34 @@ pub struct RwLock {
 impl RwLock {
     /// The lock in which a thread sleeps on this word. `None` if there is none, or if it may be at more than one place.
     pub fn around(target: &dyn Target, word: Addr) -> Option<RwLock> {
+        Around::read(target, word)?.rwlock()
+    }
+}
+
+/// The bytes around a word on which a thread sleeps.
+struct Around {
+    first: Addr,
+    bytes: [u8; AROUND.1],
+    order: ByteOrder,
+}
+
+impl Around {
+    fn read(target: &dyn Target, word: Addr) -> Option<Around> {
+        let first = Addr(word.0.checked_sub(AROUND.0)?);
         let mut bytes = [0; AROUND.1];
-        let first = word.0.checked_sub(AROUND.0)?;
-        target.read(Addr(first), &mut bytes).ok()?;
+        target.read(first, &mut bytes).ok()?;
+        Some(Around { first, bytes, order: target.arch().byte_order })
+    }
+
+    fn field(&self, at: usize) -> u32 {
+        self.order.uint(&self.bytes[at..at + 4]) as u32
+    }
+
+    fn rwlock(&self) -> Option<RwLock> {
         let holder = |slept_on: &usize| {
             let at = AROUND.0 as usize - slept_on;
-            let field = |offset: usize| target.arch().byte_order.uint(&bytes[at + offset..at + offset + 4]) as u32;
-            let [readers, phase_of_writers, unused, unused_too, writer, shared] = [0, 12, 16, 20, 24, 28].map(field);
+            let words = [0, 12, 16, 20, 24, 28].map(|offset| self.field(at + offset));
+            let [readers, phase_of_writers, unused, unused_too, writer, shared] = words;
             if unused != 0 || unused_too != 0 || shared != 0 || readers & WRITE_LOCKED == 0 {
                 return None;
             }
@@ -375,20 +409,11 @@ impl RwLock {
                 }
                 _ => return None,
             };
-            Some(RwLock { addr: Addr(first + at as u64), holder })
+            Some(RwLock { addr: self.first.offset(at as u64), holder })
         };
         let mut found = SLEPT_ON.iter().filter_map(holder);
         found.next().filter(|_| found.next().is_none())
     }
-}
-
-/// The read-write lock at which a thread sleeps, if that is one, and the thread that holds it for writing.
-fn writer(target: &dyn Target, pointers: &Pointers, blocked: Blocked) -> Option<(Addr, i32)> {
-    let Blocked::Futex(word) = blocked else { return None };
-    let lock = RwLock::around(target, word)?;
-    let RwHolder::Writer(id) = lock.holder else { return None };
-    let writer = target.process().thread_of_id(i32::try_from(id).ok()?)?;
-    pointers.of.contains_key(&writer).then_some((lock.addr, writer))
 }
 
 /// Tells mutexes and read-write locks of the C library from other words on which threads sleep: `acquires` says of a thread which
