@@ -1,12 +1,22 @@
 /* A member waits for a lock that it holds itself; the others wait for it at the
  * end of the region.
- *   -DCRITICAL  a critical section whose body calls a function with the same */
+ *   -DCRITICAL  a critical section whose body calls a function with the same
+ *   -DUNDEFERRED  the member waits in an undeferred task */
 #include "lock_kind.h"
 
 #ifdef CRITICAL
 TRUTH_CRITICAL_WORD(ledger);
 #else
 static omp_lock_t ledger;
+#endif
+
+#ifdef UNDEFERRED
+TRUTH_MARKER void task_body(void) {
+    truth_note("holder", TRUTH_LOCK, &ledger, TRUTH_BODY(TRUTH_EXPLICIT, task_body));
+    truth_hang("self_lock", 4);
+    omp_set_lock(&ledger);
+    truth_step();
+}
 #endif
 
 TRUTH_MARKER void twice_body(void) {
@@ -19,10 +29,15 @@ TRUTH_MARKER void twice_body(void) {
 #else
     omp_set_lock(&ledger);
     truth_note_lock("ledger", "lock", &ledger, 1);
+#ifdef UNDEFERRED
+#pragma omp task if (0)
+    task_body();
+#else
     truth_note("holder", TRUTH_LOCK, &ledger, TRUTH_BODY(TRUTH_IMPLICIT, twice_body));
     truth_hang("self_lock", 4);
     omp_set_lock(&ledger);
     truth_step();
+#endif
 #endif
 }
 

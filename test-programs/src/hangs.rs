@@ -83,6 +83,7 @@ pub const HANGS: &[Case] = &[
     Case::with("hangs/join_lock", &["-DNEST"]),
     Case::of("hangs/self_lock"),
     Case::with("hangs/self_lock", &["-DCRITICAL"]),
+    Case::with("hangs/self_lock", &["-DUNDEFERRED"]),
     Case::of("hangs/owner_gone"),
     Case::with("hangs/owner_gone", &["-DNEST"]),
     Case::of("hangs/barrier_missing_end"),

@@ -78,6 +78,13 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
              add nowait if no code needs its barrier."
                 .to_owned()
         }
+        Situation::MissingMember | Situation::ClosedWaits
+            if with_mutexes.is_empty() && teller.has_interpreter_lock(verdict) =>
+        {
+            "Release Python's GIL around the call that opens the region (ctypes: CDLL, not PyDLL; Cython and Numba: nogil; \
+             C: Py_BEGIN_ALLOW_THREADS)."
+                .to_owned()
+        }
         Situation::MissingMember if with_mutexes.is_empty() => {
             "Let the absent threads reach the barrier first, or do without the barrier.".to_owned()
         }

@@ -56,12 +56,21 @@ fn is_gone(team: &Team, number: u32) -> bool {
     team.members.get(number as usize).is_some_and(Option::is_none)
 }
 
-/// True if the member's wait is known, or that it has none. A member that executes an explicit task may do so at the barrier.
+/// True if the member's wait is known, or that it has none. A member that executes an explicit task may do so at the barrier, unless
+/// that is undeferred: then the thread executes it where the task was generated.
 fn is_known(snapshot: &RuntimeSnapshot, team: &Team, number: u32) -> bool {
-    member(snapshot, team, number).is_some_and(|thread| {
-        let task = thread.task.get().and_then(|id| snapshot.task(id)).and_then(|task| task.kind.get());
-        thread.wait.value().is_some() && task.is_some_and(|kind| !kind.is_explicit())
-    })
+    let Some(thread) = member(snapshot, team, number).filter(|thread| thread.wait.value().is_some()) else {
+        return false;
+    };
+    let mut at = thread.task.get();
+    for _ in 0..=snapshot.tasks.len() {
+        let Some(task) = at.and_then(|id| snapshot.task(id)) else { return false };
+        match task.kind.get() {
+            Some(TaskKind::Undeferred) => at = task.generating.flat(),
+            kind => return kind.is_some_and(|kind| !kind.is_explicit()),
+        }
+    }
+    false
 }
 
 /// The members of a team whose implicit tasks wait for other tasks. They have not reached the barrier, whichever tasks they execute

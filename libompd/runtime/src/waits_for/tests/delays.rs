@@ -128,6 +128,22 @@ fn members_at_a_barrier_and_not_there() {
     };
     assert_eq!(of_tasks(WaitKind::Taskwait), Some(standing(2, false)));
     assert_eq!(of_tasks(Inside).map(|standing| standing.unclear), Some(vec![2]));
+    // An undeferred task is executed where it was generated: by the implicit task, or by one that may be executed at the barrier.
+    let undeferred = |of: TaskKind| {
+        let mut p = Process::new();
+        let team = p.team();
+        for wait in [wait(Inside, team), wait(Inside, team), None] {
+            p.member(team, FUTEX, wait);
+        }
+        let generating = p.task(team, of, TaskState::Suspended);
+        p.snapshot.tasks[2].kind = fact(TaskKind::Undeferred);
+        p.snapshot.tasks[2].generating = fact(Some(generating));
+        let barrier = Barrier { inside: None, passed: None, at_end: None, size: 3 };
+        p.snapshot.teams[team.0].barrier = fact(barrier);
+        super::standing(&p.snapshot.into(), team).map(|standing| (standing.absent, standing.unclear))
+    };
+    assert_eq!(undeferred(TaskKind::Implicit), Some((vec![2], vec![])));
+    assert_eq!(undeferred(TaskKind::Explicit), Some((vec![], vec![2])));
     // What is no thread of the process is not there.
     let gone = |p: &mut Process| p.snapshot.teams[0].members[2] = None;
     assert_eq!(of([Inside; 2], none, gone), Some(standing(2, false)));
