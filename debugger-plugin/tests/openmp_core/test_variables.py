@@ -98,7 +98,7 @@ class Variables(unittest.TestCase):
         self.world.debugger.select_frame(self.world.threads[1].frames[1])
         rows = json.loads(self.world.run("print -all -json i"))
         self.assertEqual([row["value"] for row in rows], ["0", "1", "2", "3"])
-        # Nobody else is in the function that is selected now.
+        # No other member is in the selected function.
         self.world.debugger.select_frame(self.world.threads[1].frames[0])
         rows = json.loads(self.world.run("print -all -json i"))
         self.assertEqual([row["value"] for row in rows], ["0", "wrong", "global", "3"])

@@ -197,7 +197,7 @@ pub(crate) fn conclude(
     let Read { snapshots, stacks, mut os, remembered, pause, stopped_at, cpu } = read;
     os::find_yielding(target, &mut os.threads);
     let stacks = &*stacks;
-    if target.modules().iter().any(|module| module.exports("gnu_get_libc_version")) {
+    if os::is_glibc(target) {
         let acquire: HashMap<i32, os::Acquires> =
             report.logical.iter().filter_map(|stack| Some((stack.lwp, acquires(stack)?))).collect();
         os::find_mutexes(&mut os.threads, &|lwp| acquire.get(&lwp).copied());

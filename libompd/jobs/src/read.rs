@@ -3,7 +3,7 @@
 //! Whoever runs a rank can write what he likes into its report. What does not fit is an error, and nothing of it counts.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -445,6 +445,7 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
     if let Some(text) = call.and_then(place_of_call).or_else(|| main.and_then(place_of_stack)) {
         all.places.insert(Place { text }, members.clone());
     }
+    let acting = acting(report);
     let mut in_mpi: BTreeMap<MpiCall, u64> = BTreeMap::new();
     for thread in &report.os_threads {
         let Some(outside) = &thread.outside else { continue };
@@ -460,7 +461,7 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
         let in_world = communicator.as_deref() == Some("MPI_COMM_WORLD");
         let partner = wait.partner.value.and_then(|rank| u64::try_from(rank).ok()).filter(|_| in_world);
         if let Some(rank) = partner.filter(|_| process.rank.is_some()) {
-            let not_alone = has_others(report, thread.lwp);
+            let not_alone = acting.len() > usize::from(acting.contains(&thread.lwp));
             let partner = Partner { job: job.clone(), rank, function: plain::short(function), not_alone };
             all.partners.insert(partner, members.clone());
         }
@@ -484,18 +485,15 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
     all
 }
 
-/// Whether a thread but this one may do something: one of OpenMP that waits for nothing of it, or another that has called a library.
-fn has_others(report: &Document<'_>, lwp: i32) -> bool {
-    let members = || report.runtimes.iter().flat_map(|runtime| &runtime.threads);
-    let acts = |member: &Member<'_>| {
-        member.lwp.is_some_and(|other| other != lwp)
-            && member.wait.value.is_none()
-            && member.role.value.as_deref() != Some("idle worker")
-    };
-    let is_member = |lwp: i32| members().any(|member| member.lwp == Some(lwp));
-    let calls = |thread: &Thread<'_>| thread.outside.as_ref().is_some_and(|outside| outside.call.is_some());
-    members().any(acts)
-        || report.os_threads.iter().any(|thread| thread.lwp != lwp && calls(thread) && !is_member(thread.lwp))
+/// Threads that may do something: of OpenMP those that wait for nothing of it, and others that have called a library.
+fn acting(report: &Document<'_>) -> BTreeSet<i32> {
+    let all = || report.runtimes.iter().flat_map(|runtime| &runtime.threads);
+    let acts =
+        |member: &&Member<'_>| member.wait.value.is_none() && member.role.value.as_deref() != Some("idle worker");
+    let members: BTreeSet<i32> = all().filter_map(|member| member.lwp).collect();
+    let calls = |thread: &&Thread<'_>| thread.outside.as_ref().is_some_and(|outside| outside.call.is_some());
+    let others = report.os_threads.iter().filter(calls).map(|thread| thread.lwp).filter(|lwp| !members.contains(lwp));
+    all().filter(acts).filter_map(|member| member.lwp).chain(others).collect()
 }
 
 fn motion(progress: &Progress) -> Motion {

@@ -416,6 +416,11 @@ impl Around {
     }
 }
 
+/// True if the C library is glibc, whose mutexes and read-write locks are known.
+pub fn is_glibc(target: &dyn Target) -> bool {
+    target.modules().iter().any(|module| module.exports("gnu_get_libc_version"))
+}
+
 /// Tells mutexes and read-write locks of the C library from other words on which threads sleep: `acquires` says of a thread which
 /// call that acquires one its stack shows, if any. To be called only if the C library is glibc.
 pub fn find_mutexes(threads: &mut [OsThread], acquires: &dyn Fn(i32) -> Option<Acquires>) {

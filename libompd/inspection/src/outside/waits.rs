@@ -281,6 +281,9 @@ impl Waits<'_> {
 
     /// Who holds a read-write lock of glibc, by the word on which threads wait for it.
     fn rwlock_holder(&self, word: Addr) -> Option<RwHolder> {
+        if !os::is_glibc(self.target) {
+            return None;
+        }
         Some(match RwLock::around(self.target, word)?.holder {
             os::RwHolder::Readers(count) => RwHolder::Readers(count),
             os::RwHolder::Writer(id) => RwHolder::Writer(self.target.process().thread_of_id(i32::try_from(id).ok()?)?),

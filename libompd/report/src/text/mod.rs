@@ -736,6 +736,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_put_otherwise_for_a_debugger_is_said_somewhere() {
+        let texts = [
+            include_str!("../tell/fix.rs"),
+            include_str!("../tell/evidence.rs"),
+            include_str!("../remarks.rs"),
+            include_str!("../answer.rs"),
+            include_str!("summary.rs"),
+        ];
+        for (command, _) in IN_DEBUGGER {
+            assert!(texts.iter().any(|text| text.contains(command)), "{command}");
+        }
+    }
+
+    #[test]
     fn a_debugger_is_not_told_of_options_of_the_command() {
         let shown = |in_debugger| {
             let mut page = Page { in_debugger, ..Page::empty(Some(200)) };
