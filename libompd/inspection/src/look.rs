@@ -80,9 +80,8 @@ fn executes_handler(stack: &LogicalStack) -> bool {
 
 /// Functions of glibc that acquire a mutex, however long that takes; `pthread_cond_wait` calls the second one at its end.
 const ACQUIRE_MUTEX: [&str; 2] = ["pthread_mutex_lock", "pthread_mutex_cond_lock"];
-/// Those that acquire a read-write lock, and what does the work in them.
-const ACQUIRE_RWLOCK: [&str; 4] =
-    ["pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "pthread_rwlock_rdlock_full", "pthread_rwlock_wrlock_full"];
+/// How the names of those begin that acquire a read-write lock, and of what does the work in them (`pthread_rwlock_rdlock_full64`).
+const ACQUIRE_RWLOCK: [&str; 2] = ["pthread_rwlock_rdlock", "pthread_rwlock_wrlock"];
 
 /// What the innermost frames of a thread acquire.
 fn acquires(stack: &LogicalStack) -> Option<os::Acquires> {
@@ -91,7 +90,7 @@ fn acquires(stack: &LogicalStack) -> Option<os::Acquires> {
     let names = stack.frames.iter().take(LOOKED_AT).filter_map(|frame| frame.function.as_deref());
     names.map(|name| name.strip_prefix("__GI_").unwrap_or(name).trim_start_matches('_')).find_map(|name| match name {
         _ if ACQUIRE_MUTEX.contains(&name) => Some(os::Acquires::Mutex),
-        _ if ACQUIRE_RWLOCK.contains(&name) => Some(os::Acquires::RwLock),
+        _ if ACQUIRE_RWLOCK.iter().any(|begin| name.starts_with(begin)) => Some(os::Acquires::RwLock),
         _ => None,
     })
 }
