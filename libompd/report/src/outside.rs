@@ -1,5 +1,6 @@
 //! What a thread does outside of OpenMP, in words.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ompd_inspection::outside::{
@@ -77,8 +78,8 @@ pub fn fix(outside: &Outside, live: bool) -> Option<String> {
             Some(format!("See with {shows} whether the device computes, and with {debugs} what."))
         }
         _ => match &awaited(outside)[..] {
-            [] => None,
             _ if !live => None,
+            [] => own_end(wait),
             [pid] => Some(format!("See what process {pid} does: `ompd-inspect {pid}`.")),
             pids => {
                 let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
@@ -86,6 +87,27 @@ pub fn fix(outside: &Outside, live: bool) -> Option<String> {
             }
         },
     }
+}
+
+/// What to do about a descriptor whose other end only this process has.
+fn own_end(wait: &OutsideWait) -> Option<String> {
+    let OutsideWait::Descriptor { on, .. } = wait else { return None };
+    let holders = &on.ends.as_ref().filter(|ends| ends.complete)?.holders;
+    if holders.is_empty() || !holders.iter().all(|holder| holder.own) {
+        return None;
+    }
+    let numbers: BTreeSet<i32> = holders.iter().map(|holder| holder.descriptor).collect();
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    let (noun, it) = if numbers.len() == 1 { ("descriptor", "it") } else { ("descriptors", "them") };
+    let what = match (holders.iter().any(|holder| holder.reads), holders.iter().any(|holder| holder.writes)) {
+        (false, true) => "write to",
+        (true, false) => "read from",
+        _ => "use",
+    };
+    Some(format!(
+        "Let another thread {what} {noun} {}, or close {it}: only this process has the other end.",
+        words::and(&numbers)
+    ))
 }
 
 /// `app.c:10, in solve`.
@@ -577,6 +599,19 @@ mod tests {
             "process 1 feed, writer and process 2 feed, writer and process 3 feed, writer and process 4 feed, writer";
         assert_eq!(some(4), format!("pipe 3 (its other ends: {four})"));
         assert_eq!(some(6), format!("pipe 3 (its other ends: {four} and 2 more)"));
+        let fix_of = |holders, complete| {
+            let on = pipe(holders, complete);
+            fix(&of(None, OutsideWait::Descriptor { call: "read".into(), on }), true)
+        };
+        let writer = Holder { own: true, ..holder(1, true) };
+        let text = "Let another thread write to descriptor 4, or close it: only this process has the other end.";
+        assert_eq!(fix_of(vec![writer.clone()], true).as_deref(), Some(text));
+        let second = Holder { descriptor: 9, ..writer.clone() };
+        let text =
+            "Let another thread write to descriptors 4 and 9, or close them: only this process has the other end.";
+        assert_eq!(fix_of(vec![second, writer.clone()], true).as_deref(), Some(text));
+        assert_eq!(fix_of(vec![writer.clone()], false), None);
+        assert_eq!(fix_of(vec![writer, named(7)], true), None);
         // Nothing is awaited of this process itself.
         let wait = |holders| OutsideWait::Descriptor { call: "read".into(), on: pipe(holders, true) };
         assert_eq!(awaited(&of(None, wait(vec![own.clone()]))), [0; 0]);

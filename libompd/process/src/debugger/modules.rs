@@ -136,7 +136,7 @@ impl LinkMap {
         let mut modules = BTreeMap::new();
         let mut taken = Taken::default();
         let left = Cell::new(MOST_PAGES);
-        for entry in &self.entries {
+        for entry in self.entries.iter().filter(|entry| entry.name != VDSO || needs_vdso(memory)) {
             let is_program = entry.name.is_empty();
             // The program's headers are where the kernel says; of others they are where the module begins.
             let said = start.filter(|_| is_program).and_then(|start| start.auxv(AT_PHDR)).map(|at| at & !(PAGE - 1));
@@ -166,6 +166,11 @@ impl LinkMap {
         }
         modules.into_values().collect()
     }
+}
+
+/// Only stacks lead into the vdso, and without registers none is followed. All of it is read, and a debugger may pay for each byte.
+fn needs_vdso<D: Debugger>(memory: &Memory<D>) -> bool {
+    memory.debugger().offers_registers()
 }
 
 /// Addresses that modules have: beginnings with ends, none on another.
@@ -211,7 +216,8 @@ pub(super) fn of_anchors<D: Debugger>(
         let names = if start.is_some_and(|start| is_started(start, &image)) { names } else { &[] };
         modules.insert(image.first.start, named(memory, image, &headers, names, options, issues));
     }
-    let vdso = start.and_then(|start| image_at(memory, start.auxv(AT_SYSINFO_EHDR)?));
+    let vdso = start.filter(|_| needs_vdso(memory));
+    let vdso = vdso.and_then(|start| image_at(memory, start.auxv(AT_SYSINFO_EHDR)?));
     if let Some(Found { mut image, headers }) = vdso.filter(|found| found.image.arch == Some(arch)) {
         VDSO.clone_into(&mut image.path);
         modules.insert(image.first.start, module(memory, image, &headers, &[], options, issues));

@@ -13,6 +13,7 @@ struct Holder {
     live: Live,
     /// Symbols it does not know.
     hidden: &'static [&'static str],
+    offers_registers: bool,
     /// Every read, by address and length.
     reads: RefCell<BTreeMap<(u64, usize), usize>>,
 }
@@ -21,7 +22,7 @@ impl Holder {
     fn of(pid: i32, hidden: &'static [&'static str]) -> Holder {
         let mut live = Live::open(pid, &OpenOptions::default()).expect("open");
         live.stop().expect("stop");
-        Holder { live, hidden, reads: RefCell::default() }
+        Holder { live, hidden, offers_registers: true, reads: RefCell::default() }
     }
 }
 
@@ -37,7 +38,7 @@ impl Debugger for Holder {
     }
 
     fn offers_registers(&self) -> bool {
-        true
+        self.offers_registers
     }
 
     fn registers(&self, _: NativeThread, _: Arch) -> Result<Registers, String> {
@@ -198,6 +199,21 @@ fn without_the_list_of_modules_images_are_found_by_what_they_define() {
         .collect();
     assert_eq!(bases, expected);
     assert_eq!(debugged.threads().len(), live.threads().len());
+}
+
+#[test]
+fn the_vdso_is_read_only_where_stacks_are_followed() {
+    let mut subject = Subject::start(&["threads", "1"]);
+    subject.ask(b'p');
+    for (hidden, offers_registers) in [(&[][..], true), (&[], false), (&["_r_debug"], true), (&["_r_debug"], false)] {
+        let debugged = debugged(Holder { offers_registers, ..Holder::of(subject.pid(), hidden) }, &["main"]);
+        let holder = debugged.debugger();
+        let vdso = holder.live.modules().iter().find(|module| module.path.is_empty()).expect("the kernel maps one");
+        let is_listed = debugged.modules().iter().any(|module| module.base() == vdso.base());
+        // Its name in the list of modules is in it.
+        let is_read = holder.reads.borrow().keys().any(|(addr, len)| vdso.contains(Addr(*addr)) && *len >= 1024);
+        assert_eq!((is_listed, is_read), (offers_registers, offers_registers), "without {hidden:?}");
+    }
 }
 
 #[test]
