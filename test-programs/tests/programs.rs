@@ -433,6 +433,7 @@ fn every_program_has_its_source() -> Result<()> {
             "kmp_tasks",
             "task_waits",
             "league",
+            "league_tail",
             "doacross",
             "kmp_fields",
             "kmp_loops",

@@ -62,7 +62,7 @@ pub(crate) fn assign(
     levels: &[Level],
     forks: &[(usize, bool)],
 ) -> Vec<Option<usize>> {
-    // With or without leagues: both runtimes have a level for a league of several teams at most.
+    // With or without leagues: there is a level for a league of several teams at most.
     let all: Vec<usize> = forks.iter().map(|(fork, _)| *fork).collect();
     let regions: Vec<usize> = forks.iter().filter(|(_, league)| !league).map(|(fork, _)| *fork).collect();
     let forks = if levels.len() == all.len() { &all } else { &regions };

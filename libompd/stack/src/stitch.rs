@@ -51,7 +51,7 @@ pub(crate) fn find(process: &Process<'_>, snapshots: &[RawSnapshot], threads: &[
             if levels::is_idle(thread) {
                 continue;
             }
-            find_regions(snapshot, runtime, &threads[index], index, thread, &mut found);
+            find_regions(process, snapshot, runtime, &threads[index], index, thread, &mut found);
             let task = thread.task.get().and_then(|id| Some((id, snapshot.task(id)?)));
             if let Some((id, _)) = task.filter(|(_, task)| task.kind.get().is_some_and(TaskKind::is_explicit)) {
                 found.current.insert((index, runtime), id);
@@ -63,6 +63,7 @@ pub(crate) fn find(process: &Process<'_>, snapshots: &[RawSnapshot], threads: &[
 }
 
 fn find_regions(
+    process: &Process<'_>,
     snapshot: &RawSnapshot,
     runtime: usize,
     physical: &Physical,
@@ -73,7 +74,9 @@ fn find_regions(
     let levels = levels::levels(snapshot, thread);
     // Outermost first, as they were opened.
     let primary: Vec<Level> = levels.iter().rev().copied().filter(|l| l.number == 0).collect();
-    let forks: Vec<(usize, bool)> = levels::forks(physical, runtime).into_iter().rev().collect();
+    let mut forks = levels::forks(physical, runtime);
+    forks.retain(|(_, league)| !league || process.runtimes[runtime].leagues_are_levels());
+    forks.reverse();
     let assigned = levels::assign(snapshot, physical, &primary, &forks);
     let body_of = |call: usize| {
         let body = call.checked_sub(1)?;

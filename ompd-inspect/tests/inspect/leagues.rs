@@ -27,3 +27,20 @@ fn team_of_a_league_is_told_with_its_number() {
         running.release().expect("it goes on");
     }
 }
+
+#[test]
+fn a_region_that_a_league_jumps_to_is_not_taken_for_the_league() {
+    for (toolchain, runtime) in combinations() {
+        let program = build("league_tail", toolchain, Opt::O2, &[]).expect("the program builds");
+        let running = Launch::new(&program, runtime, Env::Settled).start().expect("the program starts");
+        let what = format!("{toolchain:?} on {runtime:?}");
+        let report = json(&["teams", &running.pid.to_string()]).0;
+        assert_eq!(report["issues"], serde_json::json!([]), "{what}: {report}");
+        let runtimes = report["runtimes"].as_array().expect("runtimes");
+        let teams = runtimes.iter().filter_map(|r| r["teams"].as_array()).flatten();
+        let regions: Vec<_> = teams.filter(|team| team["size"]["value"] == 2).collect();
+        let has_function = |team: &&serde_json::Value| team["function"]["value"].is_object();
+        assert!(regions.iter().any(has_function), "{what}: {regions:#?}");
+        running.release().expect("it goes on");
+    }
+}

@@ -340,6 +340,11 @@ impl Runtime for Gomp {
         symbol.starts_with("GOMP_OFFLOAD_")
     }
 
+    /// `GOMP_teams_reg` calls its function without a `gomp_team` of its own.
+    fn leagues_are_levels(&self) -> bool {
+        false
+    }
+
     fn lock_call(&self, symbol: &str) -> Option<Locking> {
         gnu_interface::lock_call(symbol)
     }

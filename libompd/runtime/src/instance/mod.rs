@@ -130,6 +130,11 @@ pub trait Runtime: fmt::Debug {
         false
     }
 
+    /// False if a league of teams is never a level around the regions of its teams.
+    fn leagues_are_levels(&self) -> bool {
+        true
+    }
+
     /// What the runtime's function `symbol` does with a lock; `None` if it does nothing with one that its caller names.
     fn lock_call(&self, _symbol: &str) -> Option<Locking> {
         None
