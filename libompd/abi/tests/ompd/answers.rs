@@ -414,6 +414,30 @@ fn the_version_is_what_the_runtime_prints() {
     }
 }
 
+/// Of two runtimes the one that the program is linked with has two threads in teams, and the other one three.
+#[test]
+fn the_process_has_the_version_of_the_runtime_with_most_threads_in_teams() {
+    let text = |session: &Session| {
+        out(|text| unsafe { ompd_get_omp_version_string(session.space, text) }).map(take).expect("a version")
+    };
+    let alone = |toolchain, runtime| {
+        let program = build("nested", toolchain, Opt::O0, &[]).expect("it builds");
+        let running = Launch::new(&program, runtime, Env::Settled).start().expect("it starts");
+        text(&Session::new(202_411, Held::live(running.pid, false)))
+    };
+    let library = match Toolchain::Clang.check().and_then(|()| Runtime::Libomp14.library()) {
+        Ok(library) => library,
+        Err(skip) => return skip.show(),
+    };
+    let program = build("two_runtimes", Toolchain::Gcc, Opt::O2, &[]).expect("it builds");
+    let launch = Launch::new(&program, Runtime::Libgomp, Env::Settled);
+    let running = launch.argument(&library.to_string_lossy()).start().expect("it starts");
+    let both = text(&Session::new(202_411, Held::live(running.pid, false)));
+    let [small, large] = [alone(Toolchain::Gcc, Runtime::Libgomp), alone(Toolchain::Clang, Runtime::Libomp14)];
+    assert_ne!(small, large);
+    assert_eq!(both, large);
+}
+
 /// The task in which a nested region was opened executes nothing meanwhile, and has its control variables all the same.
 #[test]
 fn control_variables_of_a_task_that_waits_for_an_inner_region() {
