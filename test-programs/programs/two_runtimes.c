@@ -2,11 +2,13 @@
  * program is linked with, and the library named by the first argument, loaded
  * privately and entered through the functions GCC's code calls, as it happens
  * with Python wheels that bring their own copy.  The API of the second one is
- * asked by hand; its answers are in the names of the roles. */
+ * asked by hand; its answers are in the names of the roles.
+ * two_runtimes LIBRARY [N]: the program's own team has N threads, or 2; the other one has 3. */
 #include "truth.h"
 
 #include <dlfcn.h>
 
+static int own_threads;
 static int (*other_thread_num)(void);
 static void (*other_barrier)(void);
 static void (*other_parallel)(void (*)(void *), void *, unsigned, unsigned);
@@ -31,7 +33,7 @@ static void *other_thread(void *unused) {
 TRUTH_MARKER void own_body(void) {
     if (omp_get_thread_num() == 1) {
         truth_note("coordinator", TRUTH_PIPE, NULL, TRUTH_BODY(TRUTH_IMPLICIT, own_body));
-        truth_ready("two_runtimes", 5);
+        truth_ready("two_runtimes", 3 + own_threads);
         truth_release();
     } else {
         truth_note("own waiter", TRUTH_BARRIER, NULL, TRUTH_BODY(TRUTH_IMPLICIT, own_body));
@@ -50,7 +52,10 @@ static void *function_of(void *library, const char *name) {
 int main(int argc, char **argv) {
     pthread_t thread;
     void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) : NULL;
+    own_threads = argc > 2 ? atoi(argv[2]) : 2;
     truth_init();
+    if (own_threads < 2 || own_threads > TRUTH_MAX_THREADS - 3)
+        truth_fail("N is too small or too large");
     if (library == NULL)
         truth_fail("the second runtime cannot be loaded");
     *(void **)&other_thread_num = function_of(library, "omp_get_thread_num");
@@ -58,7 +63,7 @@ int main(int argc, char **argv) {
     *(void **)&other_parallel = function_of(library, "GOMP_parallel");
     if (pthread_create(&thread, NULL, other_thread, NULL) != 0)
         truth_fail("pthread_create");
-#pragma omp parallel num_threads(2)
+#pragma omp parallel num_threads(own_threads)
     {
         own_body();
         TRUTH_KEEP_FRAME();

@@ -32,9 +32,8 @@ pub fn malloc_block_end(target: &dyn Target, start: Addr) -> Option<Addr> {
 
 /// True if no file but the C library and its dynamic linker exports a `malloc`, and each file could be looked at.
 pub fn has_malloc_of_glibc(target: &dyn Target) -> bool {
-    let is_glibc = |module: &Module| module.exports("gnu_get_libc_version");
     let is_linker = |module: &Module| module.name().starts_with("ld-") || module.name().starts_with("ld.");
-    let mut others = target.modules().iter().filter(|module| !is_glibc(module) && !is_linker(module));
+    let mut others = target.modules().iter().filter(|module| !module.is_glibc() && !is_linker(module));
     let may_have_one = |module: &Module| module.exports("malloc") || module.file.is_err() && !module.path.is_empty();
-    target.modules().iter().any(is_glibc) && !others.any(may_have_one)
+    target.modules().iter().any(Module::is_glibc) && !others.any(may_have_one)
 }

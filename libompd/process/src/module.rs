@@ -70,6 +70,11 @@ impl Module {
         self.file.as_ref().is_ok_and(|f| f.exports(name))
     }
 
+    /// True for glibc's C library.
+    pub fn is_glibc(&self) -> bool {
+        self.exports("gnu_get_libc_version")
+    }
+
     /// The symbol that covers `addr` (a target address), with the distance into it.
     pub fn symbol_at(&self, addr: Addr) -> Option<(Symbol, u64)> {
         let (mut symbol, distance) = self.file.as_ref().ok()?.symbol_at(addr.back(self.bias))?;

@@ -78,8 +78,8 @@ pub fn fix(outside: &Outside, live: bool) -> Option<String> {
             Some(format!("See with {shows} whether the device computes, and with {debugs} what."))
         }
         _ => match &awaited(outside)[..] {
+            [] => None,
             _ if !live => None,
-            [] => own_end(wait),
             [pid] => Some(format!("See what process {pid} does: `ompd-inspect {pid}`.")),
             pids => {
                 let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
@@ -89,9 +89,10 @@ pub fn fix(outside: &Outside, live: bool) -> Option<String> {
     }
 }
 
-/// What to do about a descriptor whose other end only this process has.
-fn own_end(wait: &OutsideWait) -> Option<String> {
-    let OutsideWait::Descriptor { on, .. } = wait else { return None };
+/// What to do about a wait for a descriptor whose other end only this process has, where no thread is known to go on; `None` for other
+/// waits.
+pub fn own_end(outside: &Outside) -> Option<String> {
+    let Some(OutsideWait::Descriptor { on, .. }) = &outside.wait else { return None };
     let holders = &on.ends.as_ref().filter(|ends| ends.complete)?.holders;
     if holders.is_empty() || !holders.iter().all(|holder| holder.own) {
         return None;
@@ -601,7 +602,7 @@ mod tests {
         assert_eq!(some(6), format!("pipe 3 (its other ends: {four} and 2 more)"));
         let fix_of = |holders, complete| {
             let on = pipe(holders, complete);
-            fix(&of(None, OutsideWait::Descriptor { call: "read".into(), on }), true)
+            own_end(&of(None, OutsideWait::Descriptor { call: "read".into(), on }))
         };
         let writer = Holder { own: true, ..holder(1, true) };
         let text = "Let another thread write to descriptor 4, or close it: only this process has the other end.";

@@ -418,7 +418,7 @@ impl Around {
 
 /// True if the C library is glibc, whose mutexes and read-write locks are known.
 pub fn is_glibc(target: &dyn Target) -> bool {
-    target.modules().iter().any(|module| module.exports("gnu_get_libc_version"))
+    target.modules().iter().any(Module::is_glibc)
 }
 
 /// Tells mutexes and read-write locks of the C library from other words on which threads sleep: `acquires` says of a thread which

@@ -86,7 +86,10 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
                 .to_owned()
         }
         Situation::MissingMember if with_mutexes.is_empty() => {
-            "Let the absent threads reach the barrier first, or do without the barrier.".to_owned()
+            let own_end = |lwp| outside::own_end(teller.inspection.outside(lwp)?);
+            first_thread(verdict, own_end).unwrap_or_else(|| {
+                "Let the absent threads reach the barrier first, or do without the barrier.".to_owned()
+            })
         }
         Situation::MissingMember if teller.has_join(verdict) => {
             format!("Release {} before the wait for the thread that needs it, or acquire it after the wait.", lock())
@@ -169,8 +172,13 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
 
 /// What to do about what the first of the threads waits for outside of OpenMP.
 fn outside(teller: &Teller<'_>, verdict: &Verdict) -> Option<String> {
+    first_thread(verdict, |lwp| of_call(teller, lwp))
+}
+
+/// What is told of the first of the threads of which something is.
+fn first_thread(verdict: &Verdict, told: impl Fn(i32) -> Option<String>) -> Option<String> {
     verdict.core.iter().find_map(|node| match node {
-        Node::Thread(lwp) => of_call(teller, *lwp),
+        Node::Thread(lwp) => told(*lwp),
         _ => None,
     })
 }

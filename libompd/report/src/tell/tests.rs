@@ -1,6 +1,8 @@
 //! What is said of each situation.
 
+use ompd_inspection::outside::{Described, Ends, Outside, OutsideWait};
 use ompd_process::Addr;
+use ompd_process::live::Holder;
 use ompd_runtime::entry::Construct;
 use ompd_runtime::model::*;
 use ompd_runtime::os::{Blocked, Outsider, Signals};
@@ -584,6 +586,14 @@ fn nobody_is_told_to_wait_for_a_thread_that_has_crashed() {
     assert_eq!(told(&of_crash), 1);
 }
 
+/// A read of a pipe that only the process itself writes to.
+fn reads_own_pipe(lwp: i32) -> Outside {
+    let writer = Holder { pid: 1, own: true, name: None, descriptor: 4, reads: false, writes: true };
+    let ends = Some(Ends { holders: vec![writer], complete: true });
+    let on = Described { number: 3, descriptor: None, socket: None, ends };
+    Outside { lwp, call: None, wait: Some(OutsideWait::Descriptor { call: "read".into(), on }), object: None }
+}
+
 #[test]
 fn a_member_that_sleeps_outside_openmp() {
     let mut p = Process::new();
@@ -608,6 +618,10 @@ deadlock: thread 2 has not reached the barrier that threads 0-1 wait at
     let text = told(&inspection(joins));
     assert!(text.contains("! 2 threads: running\n"), "{text}");
     p.os.threads[2].blocked = Blocked::Outside("read");
+    let mut own_pipe = inspection(p.clone());
+    own_pipe.outside = vec![reads_own_pipe(3)];
+    let text = told(&own_pipe);
+    assert!(text.starts_with("suspect") && text.contains("> Let another thread write to descriptor 4,"), "{text}");
     assert_eq!(
         told(&inspection(p)),
         "\
@@ -639,6 +653,9 @@ waiting: thread 2 has not reached the barrier that threads 0-1 wait at
 > This may be normal. `--samples 2` shows whether it moves.
 "
     );
+    it.outside = vec![reads_own_pipe(3)];
+    let text = told(&it);
+    assert!(text.ends_with("> This may be normal. `--samples 2` shows whether it moves.\n"), "{text}");
     let mut p = Process::new();
     let team = p.team();
     let a = lock(&mut p, "a", of(2));
