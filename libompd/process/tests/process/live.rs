@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use ompd_process::{Addr, Live, OpenError, OpenOptions, ReadFault, Registers, SymbolOrigin, Target, TargetExt};
+use test_programs::await_asleep;
 
 fn open(pid: i32) -> Live {
     Live::open(pid, &OpenOptions::default()).expect("open")
@@ -283,28 +284,26 @@ fn what_there_was_no_time_for_is_read_while_all_threads_sleep() {
     let options = OpenOptions { max_pause: Duration::from_millis(400), ..OpenOptions::default() };
     let mut live = Live::open(pid, &options).expect("open");
     assert!(live.read_asleep(|_| ()).is_none(), "no stop has met it");
-    // It may be on its way back to sleep.
-    for _ in 0..100 {
-        live.stop().expect("stop");
-        let asleep = live.threads()[0].registers.as_ref().is_ok_and(|registers| registers.syscall.is_some());
-        if asleep {
-            break;
-        }
-        live.resume();
-    }
+    // It is on its way back to sleep.
+    await_asleep(pid, pid).expect("it sleeps");
+    live.stop().expect("stop");
     let exe = live.modules().iter().find(|m| m.name() == "cat").expect("executable").base();
     assert!(live.read_asleep(|_| ()).is_none(), "it is held");
     live.resume();
     assert!(!live.was_cut_short());
+    // A stop may have ended its call, which it begins anew.
+    await_asleep(pid, pid).expect("it sleeps");
     live.stop().expect("stop");
     while !live.is_late() {
         std::thread::yield_now();
     }
     live.resume();
     assert!(live.was_cut_short());
+    await_asleep(pid, pid).expect("it sleeps");
     assert_eq!(live.read_asleep(|live| live.read_u32(exe)), Some(Ok(u32::from_le_bytes(*b"\x7fELF"))));
     // It wakes, and sleeps again where it slept before.
     assert!(live.read_asleep(|_| answer()).is_none(), "it has run");
+    await_asleep(pid, pid).expect("it sleeps");
     assert!(live.read_asleep(|_| ()).is_some());
     cat.kill().expect("kill");
     cat.wait().expect("wait");
