@@ -249,7 +249,12 @@ pub(crate) fn conclude(
         let name =
             thread.wait.as_ref().and_then(OutsideWait::word).map(|word| names.expression(word, Some(thread.lwp)));
         // The C++ library's own words are shared by objects that have nothing to do with each other (`__waiter_pool_base`).
-        thread.object = name.flatten().filter(|name| !name.starts_with("std::"));
+        // Variables of CPython's own functions say nothing of the program.
+        let says_nothing = |name: &str| {
+            let name = name.trim_start_matches(['*', '&', '_']);
+            name.starts_with("std::") || name.starts_with("Py")
+        };
+        thread.object = name.flatten().filter(|name| !says_nothing(name));
     }
     let mut issues: Vec<Issue> =
         target.issues().iter().map(|text| Issue::new("target", Trouble::Target { what: text.clone() })).collect();

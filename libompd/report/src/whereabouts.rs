@@ -12,8 +12,13 @@ use crate::{outside, short};
 /// thread does.
 pub fn innermost(inspection: &Inspection, lwp: i32, recorded: Option<&SourceLine>) -> Option<String> {
     let stack = inspection.stacks.logical.iter().find(|stack| stack.lwp == lwp);
-    let frame =
-        stack.and_then(|stack| stack.frames.iter().find(|frame| frame.line.is_some() || frame.construct.is_some()));
+    let has_place = |frame: &&LogicalFrame| frame.line.is_some() || frame.construct.is_some();
+    // The lines of Python's interpreter are not those of its user.
+    let is_users = |frame: &&LogicalFrame| has_place(frame) && !inspection.stacks.is_interpreters(frame);
+    let frame = stack.and_then(|stack| {
+        let mut frames = stack.frames.iter();
+        frames.clone().find(is_users).or_else(|| frames.find(has_place))
+    });
     let exact = frame.and_then(|frame| Some(line(frame.file.as_deref()?, frame.line?)));
     let recorded = recorded.map(|line| escape(&line.to_string()));
     // A call that the compiler gave no line.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use ompd_process::{Addr, Target};
+use ompd_python::Interpreter;
 use ompd_runtime::Runtime;
 use ompd_runtime::evidence::StackEvidence;
 use ompd_runtime::merge;
@@ -12,7 +13,7 @@ use ompd_runtime::model::{RawSnapshot, RawTask, TaskId, TaskKind};
 use crate::capture::Stacks;
 use crate::frame::{Backtrace, CodeOwner, End};
 use crate::image::Cache;
-use crate::logical::{LogicalStack, Walker};
+use crate::logical::{Language, LogicalFrame, LogicalStack, Walker};
 use crate::physical::Physical;
 use crate::process::Process;
 use crate::python::{self, Python, PythonStack};
@@ -96,6 +97,12 @@ impl Unwound {
 }
 
 impl Report {
+    /// True of compiled code of a Python interpreter, as the name of its file says.
+    pub fn is_interpreters(&self, frame: &LogicalFrame) -> bool {
+        let of_file = |(path, _): &(Arc<str>, u64)| Interpreter::is_interpreters(path);
+        !self.python.is_empty() && frame.language == Language::Compiled && frame.module.as_ref().is_some_and(of_file)
+    }
+
     /// Follows all stacks, and gathers what only stacks show of the runtimes. This covers the functions of regions and
     /// tasks, which constructs they are and where these stand, and the calls threads wait in. The process need not be
     /// stopped any more.

@@ -60,6 +60,7 @@ fn shows_all_functions(minor: u8) {
         let truth = truth(&script);
         let (report, _) = common::json(&[&script.pid.to_string()]);
         assert_eq!(shown(&report), truth, "{}", interpreter.display());
+        check_callers(&report, &truth, &interpreter);
         check_python(&report, &script, &interpreter);
         let core = match script.kernel_core(folder.path()) {
             Ok(core) => core,
@@ -72,6 +73,21 @@ fn shows_all_functions(minor: u8) {
         assert_eq!(shown(&report), truth, "core of {}", interpreter.display());
         let functions: usize = truth.values().map(Vec::len).sum();
         let _ = writeln!(std::io::stderr(), "{}: {functions} functions, live and core", interpreter.display());
+    }
+}
+
+/// Each thread is blocked in a function of C that Python called: it is said to be where Python called it.
+fn check_callers(report: &Value, truth: &Stacks, interpreter: &Path) {
+    for (lwp, frames) in truth {
+        let thread = report["os_threads"]
+            .as_array()
+            .expect("threads")
+            .iter()
+            .find(|t| t["lwp"] == json!(lwp.parse::<i32>().unwrap_or(0)));
+        let call = &thread.expect("the thread")["outside"]["call"];
+        let (function, file, line) = &frames[0];
+        let expected = json!({"function": "read", "caller": function, "file": file, "line": line});
+        assert_eq!(call, &expected, "{lwp} of {}", interpreter.display());
     }
 }
 

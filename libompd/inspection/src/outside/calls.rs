@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ompd_process::{Addr, Module, Target, TargetExt};
-use ompd_stack::{Backtrace, Code, LogicalFrame, LogicalStack, source_name};
+use ompd_stack::{Backtrace, Code, Language, LogicalFrame, LogicalStack, source_name};
 
 use super::model::{Call, CallSite};
 use super::names::{is_library_function, is_library_source, is_system_library, mpi_name, plain_name};
@@ -75,10 +75,19 @@ impl<'a, 't> Calls<'a, 't> {
 
     /// The call of the frame with the index `at`, which is the program's.
     fn call(&mut self, lwp: i32, own: &[&LogicalFrame], at: usize) -> Option<Call> {
-        let (site, inner) = (*own.get(at)?, at.checked_sub(1)?);
-        let inlined = own[inner].addr == site.addr;
-        let called = if inlined { None } else { self.called(lwp, site.addr?) };
-        let function = called.or_else(|| own[..at].iter().rev().find_map(|frame| frame.function.clone()))?;
+        // The interpreter's own code is not what its user wrote.
+        let is_interpreters = self.report.is_interpreters(own.get(at)?);
+        let is_python = |frame: &&LogicalFrame| frame.language == Language::Python;
+        let further = own[at..].iter().position(is_python).filter(|_| is_interpreters).unwrap_or(0);
+        let (at, site) = (at + further, own[at + further]);
+        let is_others = |frame: &&LogicalFrame| frame.function.is_some() && !self.report.is_interpreters(frame);
+        let inner = own[..at].iter().rposition(is_others).filter(|_| is_python(&site));
+        let caller = inner.map_or(at, |inner| inner + 1);
+        let inlined = own[caller.checked_sub(1)?].addr == own[caller].addr;
+        // A frame of Python has the address in the interpreter's loop, which calls other functions of the interpreter.
+        let says_nothing = inlined || is_python(&own[caller]);
+        let called = if says_nothing { None } else { self.called(lwp, own[caller].addr?) };
+        let function = called.or_else(|| own[..caller].iter().rev().find_map(|frame| frame.function.clone()))?;
         let (function, file, line) = (plain_name(&function).into(), site.file.clone(), site.line);
         Some(Call { function, site: Some(CallSite { file, line, function: site.function.clone() }) })
     }
