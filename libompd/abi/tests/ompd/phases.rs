@@ -3,6 +3,7 @@
 use crate::answers::check_all;
 use crate::debugger::{Held, Session, out, refused};
 use ompd::api::*;
+use ompd::extension::ompdx_set_stop;
 use ompd::types::*;
 use ompd_process::TargetKind;
 use test_programs::{Env, FakeTarget, Launch, Opt, Running, Runtime, Toolchain, Truth, build, combinations};
@@ -82,6 +83,10 @@ fn recheck(session: &Session, truth: &Truth, before: &Met, now: &Met) -> (usize,
                 assert!(number.is_err_and(|rc| GONE.contains(&rc)), "{number:?} of a thread that is gone");
                 let state = out(|state| unsafe { ompd_get_state(handle, state, std::ptr::null_mut()) });
                 assert!(state.is_err_and(|rc| GONE.contains(&rc)), "{state:?}");
+                let device = out(|device| unsafe { ompd_get_device_from_thread(handle, device) });
+                assert!(device.is_err_and(|rc| GONE.contains(&rc)), "{device:?}");
+                let stop = unsafe { ompdx_set_stop(handle, 0, std::ptr::null(), 0) };
+                assert!(GONE.contains(&stop), "{stop:?} at no stop");
             }
         }
         assert!(now.threads.iter().all(|(other, own)| same(*other) == (*own == lwp)));
