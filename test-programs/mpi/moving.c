@@ -30,8 +30,9 @@ __attribute__((noinline)) static void requests(void) {
         MPI_Wait(&all[n], MPI_STATUS_IGNORE);
 }
 
-/* From rank 2 with tag 9. */
-__attribute__((noinline)) static void in_place(int from, int tag) {
+/* From rank 2 with tag 9. The variables are on the stack however it is compiled. */
+__attribute__((noinline)) static void in_place(int first, int first_tag) {
+    volatile int from = first, tag = first_tag;
     while (from < ranks)
         MPI_Recv(&value, 1, MPI_INT, from++, tag++, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }

@@ -14,6 +14,14 @@ use crate::words::{counted, digits, name, ranks, short};
 /// Calls and counters that are shown.
 const SHOWN: usize = 4;
 
+/// Communicators, as [`MpiCall`] has them.
+const WORLD: &str = "MPI_COMM_WORLD";
+const SELF: &str = "MPI_COMM_SELF";
+const ANOTHER: &str = "another";
+
+/// Calls that may wait until a message is received (MPI 4.1, section 3.4).
+const SENDS: [&str; 3] = ["MPI_Send", "MPI_Ssend", "MPI_Rsend"];
+
 /// Operations that all processes of a communicator have to call (MPI 4.1, chapters 6 to 8, 11, 12 and 14).
 const COLLECTIVES: &[&str] = &[
     "Allgather",
@@ -91,6 +99,7 @@ pub(crate) fn sentences(merged: &Merged) -> Vec<String> {
     let mut all = Vec::new();
     for (job, inspected) in &merged.inspected.ranks {
         all.extend(collectives(merged, job, inspected));
+        all.extend(sends(merged, job, inspected));
     }
     all.extend(partners(merged));
     all.extend(motions(merged));
@@ -101,13 +110,14 @@ pub(crate) fn sentences(merged: &Merged) -> Vec<String> {
 /// The collective calls of one job, and the ranks that are in none.
 fn collectives(merged: &Merged, job: &str, inspected: &RankSet) -> Vec<String> {
     let mut by_function: BTreeMap<&str, RankSet> = BTreeMap::new();
-    let mut communicators: BTreeSet<Option<&str>> = BTreeSet::new();
+    let mut by_communicator: BTreeMap<(&str, Option<&str>), RankSet> = BTreeMap::new();
     let mut sites: Vec<(&MpiCall, &RankSet)> = Vec::new();
     for (call, members) in &merged.calls {
         let Some(of_job) = members.ranks.get(job) else { continue };
         if is_collective(&call.function) {
             by_function.entry(&call.function).or_default().unite(of_job.clone());
-            communicators.insert(call.communicator.as_deref());
+            let communicator = call.communicator.as_deref();
+            by_communicator.entry((&call.function, communicator)).or_default().unite(of_job.clone());
             sites.push((call, of_job));
         }
     }
@@ -124,10 +134,7 @@ fn collectives(merged: &Merged, job: &str, inspected: &RankSet) -> Vec<String> {
         let of = format!("{}{all_of_it}", digits(inspected.len()));
         let place = call.place.as_deref().map(|place| format!(", called at {}", escape(place))).unwrap_or_default();
         let verb = if of_call.len() == 1 { "is" } else { "are" };
-        let communicator = match call.communicator.as_deref() {
-            Some(name) if name != "another" => format!(" of {}", escape(name)),
-            _ => String::new(),
-        };
+        let communicator = of_communicator(call.communicator.as_deref());
         all.push(format!("{} of {of} {verb} in {}{communicator}{place}", ranks(of_call), escape(&call.function)));
     }
     if sites.len() > SHOWN {
@@ -139,25 +146,72 @@ fn collectives(merged: &Merged, job: &str, inspected: &RankSet) -> Vec<String> {
         let what = if places.is_empty() { String::new() } else { format!(": {places}") };
         all.push(format!("{} {verb} in no collective call{what}", ranks(&elsewhere)));
     }
-    if by_function.len() > 1 {
-        let groups: Vec<String> = by_function
-            .iter()
-            .take(SHOWN)
-            .map(|(function, of)| format!("{} in {}", ranks(of), escape(function)))
-            .collect();
-        let world = communicators.len() == 1 && communicators.contains(&Some("MPI_COMM_WORLD"));
-        let which = match world {
-            true => "All are of MPI_COMM_WORLD",
-            false => "Whether they are of the same communicator is unknown",
-        };
-        // A broadcast or reduction may be over for one rank before another has called it (MPI 4.1, section 6.1).
-        all.push(format!(
-            "Suspicion: different collective calls at once ({}). {which}. A rank may leave such a call before others enter \
-             it: --samples 2 shows whether they move",
-            groups.join(", ")
-        ));
-    }
+    all.extend(differ(&by_communicator));
     all
+}
+
+/// A suspicion, if ranks are in different collective calls.
+fn differ(calls: &BTreeMap<(&str, Option<&str>), RankSet>) -> Option<String> {
+    // Nobody else takes part in what a rank does by itself.
+    let common = calls.iter().filter(|((_, communicator), _)| *communicator != Some(SELF));
+    let functions: BTreeSet<&str> = common.clone().map(|((function, _), _)| *function).collect();
+    let communicators: BTreeSet<Option<&str>> = common.clone().map(|((_, communicator), _)| *communicator).collect();
+    let two = communicators.contains(&Some(WORLD)) && communicators.contains(&Some(ANOTHER));
+    if functions.len() < 2 && !two {
+        return None;
+    }
+    let groups: Vec<String> = common
+        .take(SHOWN)
+        .map(|((function, communicator), of)| {
+            let communicator = if two { of_communicator(*communicator) } else { String::new() };
+            format!("{} in {}{communicator}", ranks(of), escape(function))
+        })
+        .collect();
+    let which = match communicators.len() {
+        _ if two => "All ranks have to call those of MPI_COMM_WORLD",
+        1 if communicators.contains(&Some(WORLD)) => "All are of MPI_COMM_WORLD",
+        _ => "Whether they are of the same communicator is unknown",
+    };
+    // A broadcast or reduction may be over for one rank before another has called it (MPI 4.1, section 6.1).
+    Some(format!(
+        "Suspicion: different collective calls at once ({}). {which}. A rank may leave such a call before others enter \
+         it: --samples 2 shows whether they move",
+        groups.join(", ")
+    ))
+}
+
+/// ` of MPI_COMM_WORLD`.
+fn of_communicator(name: Option<&str>) -> String {
+    match name {
+        Some(ANOTHER) => " of another communicator".to_owned(),
+        Some(name) => format!(" of {}", escape(name)),
+        None => String::new(),
+    }
+}
+
+/// A suspicion, if all ranks send and none receives. Those whose receivers are known are in [`partners`].
+fn sends(merged: &Merged, job: &str, inspected: &RankSet) -> Option<String> {
+    let calls = || merged.calls.iter().filter_map(|(call, of)| Some((&*call.function, of.ranks.get(job)?)));
+    let mut sending = RankSet::default();
+    calls().for_each(|(_, of)| sending.unite(of.clone()));
+    let mut known = RankSet::default();
+    let edges = merged.partners.iter().filter(|(partner, _)| partner.job == job);
+    edges.filter_map(|(_, of)| of.ranks.get(job)).for_each(|of| known.unite(of.clone()));
+    let all_send = inspected.len() > 1
+        && merged.absent(job).is_empty()
+        && inspected.without(&sending).is_empty()
+        && calls().all(|(function, _)| SENDS.contains(&function));
+    if !all_send || inspected.without(&known).is_empty() {
+        return None;
+    }
+    let functions: BTreeSet<&str> = calls().map(|(function, _)| function).collect();
+    let functions: Vec<&str> = functions.into_iter().collect();
+    Some(format!(
+        "Suspicion: all {} are in {}, and no rank is in a call that receives. A send may wait until its message is received: \
+         --samples 2 shows whether they move",
+        counted(inspected.len(), "rank"),
+        functions.join(" or "),
+    ))
 }
 
 /// Ranks that wait for a message of one rank, or until it receives theirs, and what that one does.
@@ -411,10 +465,39 @@ mod tests {
             text.contains("Suspicion: different collective calls at once (rank 2 in MPI_Allreduce, 2 ranks (0-1) in")
         );
         assert!(text.contains("All are of MPI_COMM_WORLD"), "{text}");
-        let text = told([report(0, &barrier), report(2, &call("MPI_Allreduce", "0x84000000"))]);
+        let other = |name: &str| call(name, "0x84000000");
+        let text = told([report(0, &other("MPI_Barrier")), report(2, &other("MPI_Allreduce"))]);
         assert!(text.contains("Whether they are of the same communicator is unknown"), "{text}");
+        // The same call of two communicators is not the same.
+        let text = told([report(0, &barrier), report(1, &other("MPI_Barrier")), report(2, &other("MPI_Barrier"))]);
+        assert!(
+            text.contains(
+                "calls at once (rank 0 in MPI_Barrier of MPI_COMM_WORLD, 2 ranks (1-2) in MPI_Barrier of another communicator). \
+                 All ranks have to call those of MPI_COMM_WORLD."
+            ),
+            "{text}"
+        );
+        // A communicator that is unknown may be the same, and what a rank does by itself hinders nobody.
+        for same in [r#"{"mpi":"MPI_Barrier"}"#, &call("MPI_Comm_dup", "MPI_COMM_SELF")] {
+            let text = told([report(0, &barrier), report(1, same)]);
+            assert!(text.contains("rank 0 of") && !text.contains("Suspicion"), "{text}");
+        }
         let text = told([report(0, &barrier), report(1, "{}")]);
         assert!(!text.contains("Suspicion") && text.contains("rank 1 is in no collective call: f, a.c:1"), "{text}");
+    }
+
+    #[test]
+    fn ranks_that_all_send_are_suspected() {
+        let call = |name: &str| format!(r#"{{"mpi":"{name}"}}"#);
+        let four = |names: [&str; 4]| told((0..).zip(names).map(|(rank, name)| report(rank, &call(name))));
+        let text = four(["MPI_Send", "MPI_Send", "MPI_Ssend", "MPI_Send"]);
+        let suspicion = "Suspicion: all 4 ranks are in MPI_Send or MPI_Ssend, and no rank is in a call that receives";
+        assert!(text.contains(suspicion), "{text}");
+        assert!(!four(["MPI_Send", "MPI_Send", "MPI_Recv", "MPI_Send"]).contains("Suspicion"));
+        // Of a rank that was not inspected nothing is known, and a rank in no call may receive.
+        let three = || (0..3).map(|rank| report(rank, &call("MPI_Send")));
+        assert!(!told(three()).contains("Suspicion"));
+        assert!(!told(three().chain([report(3, "{}")])).contains("Suspicion"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::{ControlFlow, Range};
 
 use ompd_layout::code::{
-    self, Beyond, CodeImage, Event, Expr, Kind, Limits, Op, Operand, Slot, Store, Stub, Transfer, TransferKind,
+    self, Beyond, CodeImage, Event, Expr, Kind, Limits, Load, Op, Operand, Slot, Store, Stub, Transfer, TransferKind,
 };
 use ompd_process::{Addr, ElfFile, Machine, Target, TargetExt};
 
@@ -238,31 +238,37 @@ fn argument(images: &Images<'_>, returns_to: Addr, index: u8) -> Option<Argument
 }
 
 /// Whether memory that a value was loaded from may have been written since, by what was done before the call: then it is not what it was.
-/// What functions write that were called in between is not known; so it is with all that runs during the call.
+/// Functions called in between may have written variables on the stack. What else they wrote is not known; so it is with all that runs
+/// during the call.
 fn is_overwritten(value: &Expr, before: &[&Event]) -> bool {
+    let is_stack = |base: &Expr| matches!(base.kind(), Kind::Stack(_));
     let may_overlap = |store: &Store, addr: &Expr, size: u8| {
         let ((one, from), (other, at)) = (store.addr.split(), addr.split());
         let apart = |low: i64, bytes: u8, high: i64| bytes != 0 && low.saturating_add(bytes.into()) <= high;
-        one != other || !apart(from, store.size, at) && !apart(at, size, from)
+        match one == other {
+            true => !apart(from, store.size, at) && !apart(at, size, from),
+            // Compilers reach one slot of the stack by the same register everywhere.
+            false => !is_stack(&one),
+        }
     };
-    let is_stale = |(at, store): (usize, &Store), addr: &Expr, size: u8| {
-        // The instruction that adds to memory reads it as well.
-        let reads = |event: &&Event| match event {
-            Event::Load(load) => load.size == size && load.addr == *addr && (store.locked || load.at != store.at),
+    let is_stale = |(at, event): (usize, &Event), addr: &Expr, size: u8| {
+        let may_write = match event {
+            Event::Store(store) => may_overlap(store, addr, size),
+            Event::Call(_) => is_stack(&addr.split().0),
             _ => false,
         };
-        may_overlap(store, addr, size) && before[..at].iter().any(reads)
-    };
-    let stores = before.iter().enumerate().filter_map(|(at, event)| match event {
-        Event::Store(store) => Some((at, store)),
-        _ => None,
-    });
-    let stores: Vec<(usize, &Store)> = stores.collect();
-    !stores.is_empty()
-        && value.any(&|part| match part.kind() {
-            Kind::Load { size, addr } => stores.iter().any(|store| is_stale(*store, addr, *size)),
+        // The instruction that adds to memory reads it as well.
+        let is_own = |load: &Load| matches!(event, Event::Store(store) if !store.locked && load.at == store.at);
+        let reads = |event: &&Event| match event {
+            Event::Load(load) => load.size == size && load.addr == *addr && !is_own(load),
             _ => false,
-        })
+        };
+        may_write && before[..at].iter().any(reads)
+    };
+    value.any(&|part| match part.kind() {
+        Kind::Load { size, addr } => before.iter().enumerate().any(|(at, event)| is_stale((at, event), addr, *size)),
+        _ => false,
+    })
 }
 
 /// Where the function that begins at `function` stores its arguments number `indices` in one object, as offsets in that, ascending.

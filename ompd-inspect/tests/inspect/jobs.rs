@@ -451,6 +451,25 @@ fn ranks_that_wait_for_messages_of_each_other_are_a_suspicion() {
     }
 }
 
+#[test]
+fn barriers_of_two_communicators_and_a_ring_of_sends_are_suspicions() {
+    let orders = [
+        "Suspicion: different collective calls at once (rank 0 in MPI_Barrier of MPI_COMM_WORLD, 3 ranks (1-3) in MPI_Barrier of \
+         another communicator). All ranks have to call those of MPI_COMM_WORLD.",
+        "3 ranks (1-3) of 4 are in MPI_Barrier of another communicator, called at orders.c:19, in main",
+    ];
+    let sends = ["Suspicion: all 4 ranks are in MPI_Send, and no rank is in a call that receives."];
+    for library in ["openmpi", "mpich"] {
+        for (program, wanted) in [("orders", &orders[..]), ("sends", &sends)] {
+            let directory = tempfile::tempdir().expect("a directory");
+            match start(library, program, directory.path()) {
+                Ok(job) => drop(answers(library, &job, &[], wanted)),
+                Err(skip) => skip.show(),
+            }
+        }
+    }
+}
+
 /// Arguments on the stack, and those of the function around the call: however it is compiled.
 #[test]
 fn communicators_on_the_stack_and_arguments_passed_on_are_read() {

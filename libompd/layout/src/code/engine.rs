@@ -10,7 +10,7 @@ use super::expr::{Callee, Expr, Kind, Op, TlsSlot};
 use super::flow::{EachTransfer, Flow, Jumps, MadeFrame, Poll, Step, Stub};
 use super::image::{CodeImage, Slot};
 use super::run::{Beyond, Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
-use super::state::{Convention, Frame, Path, escape, stack_read, stack_slot, stack_write};
+use super::state::{Convention, Frame, Path, escape, is_written, stack_read, stack_slot, stack_write};
 
 /// Arguments of a call that are noted: as many as x86-64 passes in registers.
 const ARGUMENTS: usize = 6;
@@ -468,6 +468,11 @@ impl<I: InstructionSet> Engine<'_, I> {
 
     pub(super) fn load(&mut self, p: &mut Path, addr: &Expr, size: u8) -> Expr {
         if let Some(slot) = stack_slot(addr) {
+            // What this code has not written lies there since before.
+            if self.limits.beyond && !is_written(p, slot, size) {
+                self.run.note(&mut p.trace, Event::Load(Load { at: p.pc, size, addr: addr.clone() }));
+                return Expr::load(size, addr, p.pc);
+            }
             return stack_read(p, slot, size);
         }
         if size == 8
@@ -489,6 +494,10 @@ impl<I: InstructionSet> Engine<'_, I> {
 
     pub(super) fn store(&mut self, p: &mut Path, addr: &Expr, size: u8, value: Expr, locked: bool) {
         if let Some(slot) = stack_slot(addr) {
+            if self.limits.beyond {
+                let (addr, value) = (addr.clone(), value.clone());
+                self.run.note(&mut p.trace, Event::Store(Store { at: p.pc, size, addr, value, locked }));
+            }
             stack_write(p, slot, size, value);
             return;
         }

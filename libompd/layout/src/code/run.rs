@@ -19,7 +19,8 @@ pub struct Limits {
     pub inline_depth: u8,
     /// Only functions up to this many bytes are followed. Where the extent is not known, none.
     pub inline_bytes: u64,
-    /// Whether calls have [`Call::beyond`].
+    /// Whether calls have [`Call::beyond`]. Loads and stores of the stack are then events too, and what was loaded from there is known
+    /// by its address.
     pub beyond: bool,
 }
 

@@ -181,6 +181,13 @@ pub(super) fn stack_read(p: &Path, slot: (u8, i64), size: u8) -> Expr {
     }
 }
 
+/// True if the code has written some of these bytes of the stack, and what it wrote is remembered.
+pub(super) fn is_written(p: &Path, (base, start): (u8, i64), size: u8) -> bool {
+    let last = start.saturating_add(i64::from(size.max(1)) - 1);
+    let below = p.stack.last_up_to((base, last));
+    below.is_some_and(|((of, at), (stored, _))| *of == base && at.saturating_add(i64::from(*stored)) > start)
+}
+
 pub(super) fn stack_write(p: &mut Path, slot: (u8, i64), size: u8, value: Expr) {
     // A size of 0 is a string instruction: anything above may be overwritten.
     let end = if size == 0 { i64::MAX } else { slot.1.saturating_add(i64::from(size)) };
