@@ -1,5 +1,6 @@
 //! What is read of memory that is made up, in the layout of a shipped profile.
 
+use ompd_layout::Layout;
 use test_programs::{ChangedTarget, thread_at};
 
 use super::*;
@@ -169,6 +170,17 @@ fn table_that_has_fewer_threads_than_the_runtime_counts_is_an_issue() {
     let (threads, found, failed) = issues(|made| made.set(made.thread(2), |s| s.info.ds_gtid, 5));
     assert_eq!((threads, failed), (1, true), "no thread has another's index");
     assert!(found > 0);
+    // Where entries do not tell their numbers, one that is there twice ends the table.
+    let twice = |made: &mut Made| {
+        made.runtime.structs.info.ds_gtid =
+            Slot::bind(&Layout::default(), "kmp_base_info", "th_info.ds.ds_gtid", "ds_gtid");
+        let first = made.thread(1).0;
+        made.write(made.table().offset(8 * 3), first, 8);
+        made.write(made.table().offset(8 * 4), first, 8);
+        made.write(made.variable(schema::ALL_NTH), 5, 4);
+    };
+    let (threads, found, _) = issues(twice);
+    assert_eq!((threads, found), (3, 1));
 }
 
 #[test]

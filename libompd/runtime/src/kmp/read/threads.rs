@@ -115,6 +115,10 @@ fn read_table(context: &Context<'_>, threads: &mut Threads, notes: &mut Notes) -
     StructData::prefetch(context.target, s.size, entries.iter().map(|(_, addr)| *addr));
     let mut found = 0;
     for (gtid, addr) in entries {
+        // Each thread has a record of its own: the table has ended.
+        if threads.by_addr.contains_key(&addr) {
+            break;
+        }
         let view = StructData::read(context.target, addr, s.size);
         // An entry that does not name its own index is no thread: the table has ended.
         // That index 0 is zero would prove nothing.
