@@ -457,6 +457,19 @@ fn the_tables(session: &Session, threads: &[i64], what: &str) {
     }
     let coloured = TextOptions { colour: 1, labels: ptr::null(), label_count: 0, ..plain };
     assert!(show(c"waits", &raw const coloured).expect("waits").contains('\u{1b}'), "{what}");
+    let first = |text: &str| text.lines().next().map_or(0, |line| line.chars().count());
+    let by_default = show(c"waits", ptr::null()).expect("waits");
+    assert!(!by_default.contains('\u{1b}'), "{what}: {by_default}");
+    let none = TextOptions { width: 0, labels: ptr::null(), label_count: 0, ..plain };
+    assert_eq!(show(c"waits", &raw const none).expect("waits"), by_default, "{what}");
+    let sixty = TextOptions { width: 60, ..none };
+    let narrow = show(c"waits", &raw const sixty).expect("waits");
+    assert!(first(&narrow) <= 60 && first(&by_default) > 60, "{what}: {narrow}");
+    let nothing = unsafe { ompdx_report_text(session.space, c"waits".as_ptr(), ptr::null(), ptr::null_mut()) };
+    let no_view = out(|text| unsafe { ompdx_report_text(session.space, ptr::null(), ptr::null(), text) });
+    assert_eq!((nothing, no_view), (Rc::BAD_INPUT, Err(Rc::BAD_INPUT)), "{what}");
+    let no_space = out(|text| unsafe { ompdx_report_text(ptr::null_mut(), c"wait".as_ptr(), ptr::null(), text) });
+    assert_eq!(no_space, Err(Rc::STALE_HANDLE), "{what}");
     assert!(show(c"stacks --folded", ptr::null()).expect("stacks").contains("main"), "{what}");
     for wrong in [c"", c"wait", c"threads --tree", c"tasks --svg", c"waits --dot --dot"] {
         assert_eq!(show(wrong, ptr::null()), Err(Rc::BAD_INPUT), "{what}: {wrong:?}");

@@ -1,5 +1,6 @@
 //! Who waits for what: threads, and the locks they wait for.
 
+use anstyle::Style;
 use ompd_runtime::model::*;
 
 use super::Page;
@@ -28,7 +29,8 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
     };
     let rows: Vec<(Option<i32>, Vec<String>)> = snapshot.threads.iter().filter_map(row).collect();
     if rows.is_empty() {
-        page.line("  no thread is known to wait for anything of this runtime, its next region apart");
+        let nobody = "no thread is known to wait for anything of this runtime, its next region apart";
+        page.wrapped("  ", Style::new(), nobody, 2);
     } else {
         page.thread_table(&["LWP", "team", "num", "waits", "how"], rows);
     }
