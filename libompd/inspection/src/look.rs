@@ -14,7 +14,7 @@ use ompd_runtime::names::FileNames;
 use ompd_runtime::os::Signals;
 use ompd_runtime::waits_for::{self, Certainty};
 use ompd_runtime::{Runtime, os, outsiders};
-use ompd_stack::{Cache, Code, GilHolder, Interpreter, LogicalStack, Report, Stacks, Unwound, Via};
+use ompd_stack::{Cache, Code, GilHolder, Interpreter, Language, LogicalStack, Report, Stacks, Unwound, Via};
 
 use crate::outside::OutsideWait;
 use crate::{Inspection, ProcessThread, Verdicts, Wanted, nameless, outside, rank};
@@ -249,11 +249,11 @@ pub(crate) fn conclude(
         let name =
             thread.wait.as_ref().and_then(OutsideWait::word).map(|word| names.expression(word, Some(thread.lwp)));
         // The C++ library's own words are shared by objects that have nothing to do with each other (`__waiter_pool_base`).
-        // Variables of CPython's own functions say nothing of the program.
-        let says_nothing = |name: &str| {
-            let name = name.trim_start_matches(['*', '&', '_']);
-            name.starts_with("std::") || name.starts_with("Py")
-        };
+        // Variables of the interpreter say nothing of the program in Python that has called it.
+        let site = thread.call.as_ref().and_then(|call| call.site.as_ref());
+        let in_python = site.is_some_and(|site| site.language == Language::Python);
+        let is_interpreters = |name: &str| name.trim_start_matches(['*', '&', '_']).starts_with("Py");
+        let says_nothing = |name: &str| name.starts_with("std::") || in_python && is_interpreters(name);
         thread.object = name.flatten().filter(|name| !says_nothing(name));
     }
     let mut issues: Vec<Issue> =

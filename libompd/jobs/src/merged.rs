@@ -52,6 +52,9 @@ pub struct Merged {
     #[serde(with = "entries", default)]
     #[schemars(with = "Vec<Entry<Partner, Members>>")]
     pub partners: BTreeMap<Partner, Members>,
+    /// Processes that are in calls of MPI, and of which another thread may do something meanwhile, as far as is known.
+    #[serde(skip_serializing_if = "Members::is_empty", default)]
+    pub not_alone: Members,
     /// Whether processes have moved between two looks.
     #[serde(with = "entries", default)]
     #[schemars(with = "Vec<Entry<Motion, Members>>")]
@@ -243,6 +246,7 @@ impl Default for Merged {
             stacks: BTreeMap::new(),
             calls: BTreeMap::new(),
             partners: BTreeMap::new(),
+            not_alone: Members::default(),
             motions: BTreeMap::new(),
             counters: BTreeMap::new(),
             stopped_at: None,
@@ -269,6 +273,7 @@ impl Merged {
         unite(&mut self.places, other.places, Members::unite, MOST, || full("places"));
         unite(&mut self.stacks, other.stacks, Members::unite, MOST, || full("stacks"));
         unite(&mut self.calls, other.calls, Members::unite, MOST, || full("calls"));
+        self.not_alone.unite(other.not_alone);
         unite(&mut self.partners, other.partners, Members::unite, MOST_PARTNERS, || full(PARTNERS));
         unite(&mut self.motions, other.motions, Members::unite, MOST, || ());
         unite(&mut self.counters, other.counters, Extent::unite, MOST, || full("counters"));

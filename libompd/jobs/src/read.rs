@@ -151,6 +151,7 @@ fn fits(merged: &Merged) -> bool {
     let stack = |stack: &Frames| stack.frames.len() <= FRAMES + 1 && stack.frames.iter().all(short);
     merged.sizes.keys().all(short)
         && members(&merged.inspected)
+        && members(&merged.not_alone)
         && merged.hosts.keys().all(short)
         && merged.answers.iter().all(|(key, of)| answer(key) && members(of))
         && merged.places.iter().all(|(key, of)| short(&key.text) && members(of))
@@ -460,8 +461,11 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
         });
         let in_world = communicator.as_deref() == Some("MPI_COMM_WORLD");
         let partner = wait.partner.value.and_then(|rank| u64::try_from(rank).ok()).filter(|_| in_world);
+        let not_alone = acting.len() > usize::from(acting.contains(&thread.lwp));
+        if not_alone {
+            all.not_alone = members.clone();
+        }
         if let Some(rank) = partner.filter(|_| process.rank.is_some()) {
-            let not_alone = acting.len() > usize::from(acting.contains(&thread.lwp));
             let partner = Partner { job: job.clone(), rank, function: plain::short(function), not_alone };
             all.partners.insert(partner, members.clone());
         }

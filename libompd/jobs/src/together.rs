@@ -109,13 +109,11 @@ pub(crate) fn sentences(merged: &Merged) -> Vec<String> {
 
 /// The collective calls of one job, and the ranks that are in none.
 fn collectives(merged: &Merged, job: &str, inspected: &RankSet) -> Vec<String> {
-    let mut by_function: BTreeMap<&str, RankSet> = BTreeMap::new();
     let mut by_communicator: BTreeMap<(&str, Option<&str>), RankSet> = BTreeMap::new();
     let mut sites: Vec<(&MpiCall, &RankSet)> = Vec::new();
     for (call, members) in &merged.calls {
         let Some(of_job) = members.ranks.get(job) else { continue };
         if is_collective(&call.function) {
-            by_function.entry(&call.function).or_default().unite(of_job.clone());
             let communicator = call.communicator.as_deref();
             by_communicator.entry((&call.function, communicator)).or_default().unite(of_job.clone());
             sites.push((call, of_job));
@@ -127,7 +125,7 @@ fn collectives(merged: &Merged, job: &str, inspected: &RankSet) -> Vec<String> {
     sites.sort_by_key(|(_, of_call)| std::cmp::Reverse(of_call.len()));
     let mut all = Vec::new();
     let mut collective = RankSet::default();
-    by_function.values().for_each(|of_function| collective.unite(of_function.clone()));
+    by_communicator.values().for_each(|of_call| collective.unite(of_call.clone()));
     let elsewhere = inspected.without(&collective);
     for (call, of_call) in sites.iter().take(SHOWN) {
         let all_of_it = if merged.absent(job).is_empty() { "" } else { " inspected" };
@@ -152,7 +150,7 @@ fn collectives(merged: &Merged, job: &str, inspected: &RankSet) -> Vec<String> {
 
 /// A suspicion, if ranks are in different collective calls.
 fn differ(calls: &BTreeMap<(&str, Option<&str>), RankSet>) -> Option<String> {
-    // Nobody else takes part in what a rank does by itself.
+    // Only the rank itself takes part in a call of MPI_COMM_SELF.
     let common = calls.iter().filter(|((_, communicator), _)| *communicator != Some(SELF));
     let functions: BTreeSet<&str> = common.clone().map(|((function, _), _)| *function).collect();
     let communicators: BTreeSet<Option<&str>> = common.clone().map(|((_, communicator), _)| *communicator).collect();
@@ -189,7 +187,7 @@ fn of_communicator(name: Option<&str>) -> String {
     }
 }
 
-/// A suspicion, if all ranks send and none receives. Those whose receivers are known are in [`partners`].
+/// A suspicion, if all ranks send and none receives, as far as is known of their threads. Those whose receivers are known are in [`partners`].
 fn sends(merged: &Merged, job: &str, inspected: &RankSet) -> Option<String> {
     let calls = || merged.calls.iter().filter_map(|(call, of)| Some((&*call.function, of.ranks.get(job)?)));
     let mut sending = RankSet::default();
@@ -199,6 +197,7 @@ fn sends(merged: &Merged, job: &str, inspected: &RankSet) -> Option<String> {
     edges.filter_map(|(_, of)| of.ranks.get(job)).for_each(|of| known.unite(of.clone()));
     let all_send = inspected.len() > 1
         && merged.absent(job).is_empty()
+        && !merged.not_alone.ranks.contains_key(job)
         && inspected.without(&sending).is_empty()
         && calls().all(|(function, _)| SENDS.contains(&function));
     if !all_send || inspected.without(&known).is_empty() {
@@ -498,6 +497,10 @@ mod tests {
         let three = || (0..3).map(|rank| report(rank, &call("MPI_Send")));
         assert!(!told(three()).contains("Suspicion"));
         assert!(!told(three().chain([report(3, "{}")])).contains("Suspicion"));
+        // Another thread may receive.
+        let free = team(3, &call("MPI_Send"), r#",{"lwp":7,"wait":{"value":null}}"#);
+        assert!(!told(three().chain([free])).contains("Suspicion"));
+        assert!(told(three().chain([report(3, &call("MPI_Send"))])).contains("Suspicion"));
     }
 
     #[test]

@@ -360,12 +360,18 @@ mod tests {
     use ompd_process::Addr;
     use ompd_process::live::Descriptor;
     use ompd_runtime::Origin;
+    use ompd_stack::Language;
 
     use super::*;
 
     /// A call of `function` in a file and function whose names are commands to a terminal.
     fn of(function: Option<&str>, wait: OutsideWait) -> Outside {
-        let site = CallSite { file: Some("/src/a\u{1b}[2J.c".into()), line: Some(7), function: Some("get\n".into()) };
+        let site = CallSite {
+            file: Some("/src/a\u{1b}[2J.c".into()),
+            line: Some(7),
+            function: Some("get\n".into()),
+            language: Language::Compiled,
+        };
         let call = function.map(|function| Call { function: function.into(), site: Some(site) });
         Outside { lwp: 1, call, wait: Some(wait), object: None }
     }
@@ -546,7 +552,12 @@ mod tests {
     #[test]
     fn place_is_said_as_far_as_it_is_known() {
         let place = |file: Option<&str>, line, function: Option<&str>| {
-            place(&CallSite { file: file.map(Into::into), line, function: function.map(Into::into) })
+            place(&CallSite {
+                file: file.map(Into::into),
+                line,
+                function: function.map(Into::into),
+                language: Language::Compiled,
+            })
         };
         assert_eq!(place(Some("/src/app.c"), Some(10), Some("solve")).as_deref(), Some("app.c:10, in solve"));
         assert_eq!(place(Some("/src/app.c"), None, Some("solve")).as_deref(), Some("in solve"));

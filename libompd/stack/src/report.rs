@@ -97,10 +97,13 @@ impl Unwound {
 }
 
 impl Report {
-    /// True of compiled code of a Python interpreter, as the name of its file says.
+    /// True of compiled code of a Python interpreter that is not built into another program, as the name of its file says.
     pub fn is_interpreters(&self, frame: &LogicalFrame) -> bool {
-        let of_file = |(path, _): &(Arc<str>, u64)| Interpreter::is_interpreters(path);
-        !self.python.is_empty() && frame.language == Language::Compiled && frame.module.as_ref().is_some_and(of_file)
+        let of_file = |(file, _): &(Arc<str>, u64)| {
+            let is_its = |python: &Python| python.path.rsplit('/').next() == file.rsplit('/').next();
+            Interpreter::is_interpreters(file) && self.python.iter().any(is_its)
+        };
+        frame.language == Language::Compiled && frame.module.as_ref().is_some_and(of_file)
     }
 
     /// Follows all stacks, and gathers what only stacks show of the runtimes. This covers the functions of regions and

@@ -465,6 +465,8 @@ fn the_tables(session: &Session, threads: &[i64], what: &str) {
     let sixty = TextOptions { width: 60, ..none };
     let narrow = show(c"waits", &raw const sixty).expect("waits");
     assert!(first(&narrow) <= 60 && first(&by_default) > 60, "{what}: {narrow}");
+    let nobody = narrow.lines().find(|line| line.contains("no thread is known to wait"));
+    assert!(nobody.is_none_or(|line| line.chars().count() <= 60), "{what}: {narrow}");
     let nothing = unsafe { ompdx_report_text(session.space, c"waits".as_ptr(), ptr::null(), ptr::null_mut()) };
     let no_view = out(|text| unsafe { ompdx_report_text(session.space, ptr::null(), ptr::null(), text) });
     assert_eq!((nothing, no_view), (Rc::BAD_INPUT, Err(Rc::BAD_INPUT)), "{what}");

@@ -88,8 +88,9 @@ impl<'a, 't> Calls<'a, 't> {
         let says_nothing = inlined || is_python(&own[caller]);
         let called = if says_nothing { None } else { self.called(lwp, own[caller].addr?) };
         let function = called.or_else(|| own[..caller].iter().rev().find_map(|frame| frame.function.clone()))?;
-        let (function, file, line) = (plain_name(&function).into(), site.file.clone(), site.line);
-        Some(Call { function, site: Some(CallSite { file, line, function: site.function.clone() }) })
+        let (file, language) = (site.file.clone(), site.language);
+        let site = CallSite { file, line: site.line, function: site.function.clone(), language };
+        Some(Call { function: plain_name(&function).into(), site: Some(site) })
     }
 
     /// What the frame with the index `at`, which is the program's, has called.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ompd_process::Addr;
 use ompd_process::live::{Child, Descriptor, Holder, Socket};
 use ompd_runtime::Origin;
+use ompd_stack::Language;
 
 /// What one thread does outside of OpenMP.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct CallSite {
     pub line: Option<u32>,
     /// Function; of the body of a construct the one that contains the construct.
     pub function: Option<Arc<str>>,
+    /// Which kind of code it is.
+    pub language: Language,
 }
 
 /// A value that was read, and from where.
