@@ -7,7 +7,9 @@ use crate::debugger::{Held, Session, out, take};
 use ompd::api::*;
 use ompd::types::*;
 use ompd_process::Addr;
-use test_programs::{Api, Env, Kind, Launch, Opt, Running, Runtime, Toolchain, Truth, Wait, build, combinations};
+use test_programs::{
+    Api, Env, Kind, Launch, Opt, Running, Runtime, Toolchain, Truth, Wait, build, combinations, native_combinations,
+};
 
 /// How a comparison went.
 #[derive(Default)]
@@ -282,6 +284,40 @@ fn report(program: &str, toolchain: Toolchain, runtime: Runtime, generous: bool,
 }
 
 programs!(barrier_missing, nested, serialized, tasks, lock, icvs, idle, user_pthread, stacks_cpp, stacks_fortran);
+
+/// From OpenMP 5.1 on the allocator of allocations that name none is one of implicit tasks (OpenMP 5.2, table 2.4).
+#[test]
+fn a_variable_of_implicit_tasks_is_none_of_explicit_ones() {
+    const NAME: &str = "def-allocator-var";
+    let mut known = 0;
+    for (toolchain, runtime) in native_combinations() {
+        let program = build("tasks", toolchain, Opt::O0, &[]).expect("it builds");
+        let running = Launch::new(&program, runtime, Env::Settled).start().expect("it starts");
+        let session = Session::new(202_411, Held::live(running.pid, false));
+        assert_eq!(session.icvs[NAME].1, scope::IMPLICIT_TASK);
+        let mut seen = [0; 2];
+        for thread in &running.truth.threads {
+            let handle = session.thread(thread_id::LWP, thread.lwp as u64).expect("a thread");
+            let task = out(|task| unsafe { ompd_get_curr_task_handle(handle, task) });
+            let (Ok(task), Some(kind)) = (task, thread.task.as_ref().map(|task| task.kind)) else { continue };
+            let allocator = session.icv(task, NAME);
+            if kind == Kind::Explicit {
+                assert_eq!(allocator, Err(Rc::INCOMPATIBLE), "{runtime:?}: {}", thread.role);
+            } else {
+                // `omp_default_mem_alloc`
+                assert!(
+                    matches!(allocator, Ok(1) | Err(Rc::UNAVAILABLE)),
+                    "{runtime:?}: {}: {allocator:?}",
+                    thread.role
+                );
+                known += usize::from(allocator.is_ok());
+            }
+            seen[usize::from(kind == Kind::Explicit)] += 1;
+        }
+        assert!(seen[0] > 0 && seen[1] > 0, "{runtime:?}: {seen:?}");
+    }
+    assert!(known > 0, "no runtime has told it");
+}
 
 #[test]
 fn display_control_vars_are_what_the_environment_said() {

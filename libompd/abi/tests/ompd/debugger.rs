@@ -32,6 +32,8 @@ pub struct Held {
     pub reads: RefCell<BTreeMap<(u64, u64), u32>>,
     /// How often it was let run.
     pub stops: Cell<u64>,
+    /// A word of memory, and what the library reads wherever that word is.
+    pub swapped: Cell<Option<(u64, u64)>>,
     /// What is to happen at the next read.
     pub at_read: RefCell<Option<Box<dyn FnOnce()>>>,
 }
@@ -52,8 +54,8 @@ impl Held {
     pub fn of(target: Box<dyn Target>, generous: bool) -> Held {
         let (reads, stops, at_read) = (RefCell::default(), Cell::new(1), RefCell::default());
         let [stops_alone, expressions, fragile] = [false; 3];
-        let words = None;
-        Held { target, generous, stops_alone, words, expressions, fragile, hidden: &[], reads, stops, at_read }
+        let (words, swapped) = (None, Cell::default());
+        Held { target, generous, stops_alone, words, expressions, fragile, hidden: &[], reads, stops, swapped, at_read }
     }
 }
 
@@ -162,6 +164,10 @@ unsafe extern "C" fn read_memory(
             *held.reads.borrow_mut().entry((address.address, nbytes)).or_default() += 1;
             let read = held.target.read(Addr(address.address), buffer);
             assert!(read.is_ok() || !held.fragile, "{read:?}");
+            if let Some((from, to)) = held.swapped.get() {
+                let words = buffer.as_chunks_mut::<8>().0.iter_mut();
+                words.filter(|word| **word == from.to_ne_bytes()).for_each(|word| *word = to.to_ne_bytes());
+            }
             if read.is_ok() { Rc::OK } else { Rc::ERROR }
         }
         (extra::REGISTERS, true) if held.stops_alone => Rc::ERROR,

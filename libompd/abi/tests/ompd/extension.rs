@@ -42,7 +42,7 @@ fn points(session: &Session) -> Vec<StopPoint> {
     all
 }
 
-fn origin<T>(handle: *mut T, item: i32) -> Result<(Origin, String), Rc> {
+pub fn origin<T>(handle: *mut T, item: i32) -> Result<(Origin, String), Rc> {
     let mut origin = Origin::Os;
     let text = out(|text| unsafe { ompdx_get_origin(handle.cast(), item, &raw mut origin, text) })?;
     Ok((origin, take(text)))

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ompd::api::*;
+use ompd::extension::{Item, Origin};
 use ompd::types::*;
 use ompd_process::{Live, OpenOptions};
 use ompd_runtime::companion::{Words, find, words};
@@ -12,6 +13,7 @@ use ompt_record::snapshot::{LevelValues, SnapshotValues};
 use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build, built_by_cargo, can_build};
 
 use crate::debugger::{Held, Session, out};
+use crate::extension::origin;
 
 /// The signal at which threads ask the runtime about themselves: one that nobody else uses.
 const SIGNAL: i32 = 40;
@@ -88,6 +90,9 @@ const UNDEFINED: u64 = 0x102;
 /// - that a thread is in `taskwait` (no runtime changes the state there).
 const CLOSER: [(u64, u64); 7] =
     [(0x14, 0x10), (0x12, 0x10), (0x100, 0x11), (0x100, 0x13), (0x11, 0x13), (0x42, 0x41), (0x20, 0x01)];
+
+/// A number that no item has.
+const NO_ITEM: i32 = 1000;
 
 /// How the comparison went.
 #[derive(Default)]
@@ -194,6 +199,10 @@ fn compare(on: &str, session: &Session, inside: &Inside, tally: &mut Tally) {
             (Rc::OK, state) => tally.same(on, "state", Ok(state), snapshot.state),
             (rc, _) => tally.same(on, "state", Err(rc), snapshot.state),
         }
+        // A state has an origin also where only the runtime's record for tools has it.
+        let has_origin = origin(thread, Item::ThreadState as i32).map(|(origin, _)| origin != Origin::Unknown);
+        tally.same(on, "origin of the state", has_origin, state as u64 != UNDEFINED);
+        assert_eq!(origin(thread, NO_ITEM), Err(Rc::BAD_INPUT), "{on}");
         // A wait id has a meaning in states of waiting for a mutex only (OpenMP 5.2, 19.4.4.29).
         if (0x40..0x80).contains(&snapshot.state) && state as u64 != UNDEFINED {
             tally.same(on, "wait id", if rc == Rc::OK { Ok(wait_id) } else { Err(rc) }, snapshot.wait_id);

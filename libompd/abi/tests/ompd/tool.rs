@@ -37,8 +37,7 @@ fn what_a_tool_has_filed() {
         return skip.show();
     }
     let program = build("ompt_tool", Toolchain::Clang, Opt::O2, &[]).expect("it builds");
-    let mut noted = 0;
-    let mut tried = 0;
+    let (mut all_noted, mut tried) = (0, 0);
     for (library, what) in test_programs::libomp_libraries() {
         let Some(running) = test_programs::Held::start(&program.path, library.path(), &what, &[], &[]) else {
             continue;
@@ -48,6 +47,7 @@ fn what_a_tool_has_filed() {
             continue;
         }
         let session = Session::new(202_011, Held::live(running.pid(), false));
+        let mut noted = Vec::new();
         let told = running.told("thread");
         assert_eq!(told.len(), 3, "{what}");
         for words in &told {
@@ -69,14 +69,27 @@ fn what_a_tool_has_filed() {
             } else {
                 let enter = if enter.0 == 0 { (0, 0) } else { enter };
                 assert_eq!(frames(task), Ok((exit, enter)), "{what}");
-                noted += 1;
+                let code = out(|at: *mut Address| unsafe { ompd_get_task_function(task, at) }).expect("code");
+                noted.push((number(0), exit.0, code.address & !7));
             }
             tried += 1;
         }
         drop(session);
+        // An address that is on no stack, or of no word there, is none of a frame.
+        for &(lwp, exit, code) in &noted {
+            for not_a_frame in [code, exit + 4] {
+                let held = Held::live(running.pid(), false);
+                held.swapped.set(Some((exit, not_a_frame)));
+                let session = Session::new(202_011, held);
+                let thread = session.thread(thread_id::LWP, lwp).expect("a thread");
+                let task = out(|task| unsafe { ompd_get_curr_task_handle(thread, task) }).expect("a task");
+                assert_eq!(frames(task), Err(Rc::UNAVAILABLE), "{what}: {not_a_frame:#x}");
+            }
+        }
+        all_noted += noted.len();
         running.end();
     }
-    assert!(tried > 0 && noted > 0, "{tried} tasks, {noted} with frames");
+    assert!(tried > 0 && all_noted > 0, "{tried} tasks, {all_noted} with frames");
 }
 
 /// A runtime without OMPT has no place for what a tool may file.
