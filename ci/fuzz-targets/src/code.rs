@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use ompd_layout::code::{self, CodeImage, Event, Limits, Slot};
+use ompd_layout::code::{self, CodeImage, Event, Limits, Slot, Whose};
 use ompd_process::Machine;
 
 /// Where the image lies.
@@ -35,6 +35,9 @@ pub fn check(data: &[u8]) {
             let unused = 64 - 8 * u32::from(store.size);
             assert!(store.value << unused >> unused == store.value, "{store:?} does not fit its size");
         }
+        let whose = |addr| if range.contains(&addr) { Whose::Function } else { Whose::Another };
+        let targets = code::table_targets(&image, range.clone(), &whose).unwrap_or_default();
+        assert!(targets.iter().all(|to| range.contains(to)), "{targets:x?} are not all in {range:x?}");
     }
 }
 

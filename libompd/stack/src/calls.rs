@@ -9,12 +9,13 @@ use std::ops::{ControlFlow, Range};
 
 use ompd_layout::code::{
     self, Beyond, CodeImage, Event, Expr, Kind, Limits, Load, Op, Operand, Slot, Store, Stub, Transfer, TransferKind,
+    Whose,
 };
 use ompd_process::{Addr, ElfFile, Machine, Target, TargetExt};
 
 use crate::call_sites::MAX_FUNCTION;
 use crate::frame::{Frame, RegisterSet};
-use crate::image::{Image, Images};
+use crate::image::{FileInfo, Image, Images};
 
 /// What the call before the return address `returns_to` (in `image`) called, as an address of the target. `registers` are
 /// those of the calling frame: only registers that calls preserve still hold what they held.
@@ -200,9 +201,16 @@ fn argument(images: &Images<'_>, returns_to: Addr, index: u8) -> Option<Argument
             TransferKind::Jump(to) if function.contains(&to) => begin = if to <= call { begin.max(to) } else { begin },
             // A part of the function that lies elsewhere may jump back.
             TransferKind::Jump(to) => elsewhere.extend(file.function_range(to).map(|part| (part.start, part.end))),
-            // A table of jumps leads anywhere.
-            TransferKind::JumpThrough(operand) if !matches!(operand, Some(Operand::Slot(_))) => return None,
             _ => {}
+        }
+    }
+    if transfers.iter().any(leads_anywhere) {
+        // Where tables of jumps lead, or the call may be reached in any way.
+        for to in table_targets(info, &function, &elsewhere)? {
+            match function.contains(&to) {
+                true => begin = if to <= call { begin.max(to) } else { begin },
+                false => elsewhere.extend(file.function_range(to).map(|part| (part.start, part.end))),
+            }
         }
     }
     for (start, end) in elsewhere {
@@ -447,9 +455,40 @@ fn transfers(image: &Image<'_>, function: Range<u64>) -> Option<Vec<Transfer>> {
 fn transfers_to(transfers: &[Transfer], range: Range<u64>) -> bool {
     transfers.iter().any(|transfer| match transfer.kind {
         TransferKind::Jump(to) => range.contains(&to),
-        TransferKind::JumpThrough(operand) => !matches!(operand, Some(Operand::Slot(_))),
-        _ => false,
+        _ => leads_anywhere(transfer),
     })
+}
+
+/// True for a jump to what is computed.
+fn leads_anywhere(transfer: &Transfer) -> bool {
+    matches!(transfer.kind, TransferKind::JumpThrough(operand) if !matches!(operand, Some(Operand::Slot(_))))
+}
+
+/// Where the tables of a function lead, if that is known. `jumped` are the places outside of it to which it jumps by other means: from
+/// where they begin to where they end.
+fn table_targets(info: &FileInfo, function: &Range<u64>, jumped: &BTreeSet<(u64, u64)>) -> Option<BTreeSet<u64>> {
+    let file = info.file();
+    if !info.calls().spend(function.end - function.start) {
+        return None;
+    }
+    let name = file.symbol_at(Addr(function.start)).map(|(symbol, _)| symbol.name);
+    let whose = |addr: u64| {
+        if function.contains(&addr) {
+            return Whose::Function;
+        }
+        if jumped.iter().any(|(start, end)| (*start..*end).contains(&addr)) {
+            return Whose::Part;
+        }
+        // Compilers put what is seldom executed elsewhere, as a function whose name tells whose part that is.
+        match (&name, file.symbol_at(Addr(addr))) {
+            (Some(name), Some((symbol, _))) => match symbol.name.strip_prefix(&**name) {
+                Some(rest) if rest.starts_with(".cold") => Whose::Part,
+                _ => Whose::Another,
+            },
+            _ => Whose::Unknown,
+        }
+    };
+    code::table_targets(&**file, function.clone(), &whose)
 }
 
 /// True if the call before the return address `returns_to` went through a pointer and not to a function known by its

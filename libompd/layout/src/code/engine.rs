@@ -1,13 +1,14 @@
 //! The walk through a function, the same for every instruction set: paths and forks, calls, stack, what is noted.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use ompd_process::Machine;
 
 use super::expr::{Callee, Expr, Kind, Op, TlsSlot};
-use super::flow::{EachTransfer, Flow, Jumps, MadeFrame, Poll, Step, Stub};
+use super::flow::{EachTransfer, Flow, Jumps, MadeFrame, Poll, Step, Stub, Whose};
 use super::image::{CodeImage, Slot};
 use super::run::{Beyond, Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
 use super::state::{Convention, Frame, Path, escape, is_written, stack_read, stack_slot, stack_write};
@@ -60,6 +61,16 @@ pub(super) trait InstructionSet: Sized + 'static {
     /// Passes to `each`, in order, every instruction in `bytes` that may continue elsewhere than at the next one. Bytes
     /// that are no instruction are passed as `None`. The first byte lies at `start`.
     fn transfers(bytes: &[u8], start: u64, each: EachTransfer<'_>);
+
+    /// See [`super::table_targets`]; `code` is the whole of the function, and lies at `start`.
+    fn table_targets(
+        _image: &dyn CodeImage,
+        _code: &[u8],
+        _start: u64,
+        _whose: &dyn Fn(u64) -> Whose,
+    ) -> Option<BTreeSet<u64>> {
+        None
+    }
 
     /// Where a loop that does nothing but wait may go on behind the instruction, which lies at `at`, and whether by a jump.
     /// None where such a loop does not go on.

@@ -66,6 +66,19 @@ pub enum Operand {
     },
 }
 
+/// Whose code an address is in, that a table of jumps may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// That of the function that jumps.
+    Function,
+    /// A part of that function which lies elsewhere.
+    Part,
+    /// Another function's.
+    Another,
+    /// It is not known.
+    Unknown,
+}
+
 /// Receives each transfer. `None` stands for bytes that are no instruction.
 pub type EachTransfer<'a> = &'a mut dyn FnMut(Option<Transfer>) -> ControlFlow<()>;
 

@@ -1,11 +1,12 @@
 //! Where the instructions of a function may go on, one after the other: calls, jumps, returns.
 
+use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use ompd_process::Machine;
 
-use super::flow::{EachTransfer, MadeFrame, Stub, Transfer};
+use super::flow::{EachTransfer, MadeFrame, Stub, Transfer, Whose};
 use super::image::{CodeImage, Slot};
 use super::machine;
 
@@ -15,11 +16,7 @@ const MAX_BYTES: u64 = 256 << 10;
 /// All such instructions in `range`, in their order. `None` if something in it is no instruction, or it is too long: then there may
 /// be others.
 pub fn transfers(image: &dyn CodeImage, range: Range<u64>) -> Option<Vec<Transfer>> {
-    let length = range.end.checked_sub(range.start).filter(|length| *length <= MAX_BYTES)?;
-    let bytes = image.code_at(range.start, usize::try_from(length).ok()?)?;
-    if bytes.len() as u64 != length {
-        return None;
-    }
+    let bytes = code_of(image, &range)?;
     let (mut found, mut instructions) = (Vec::new(), true);
     each_transfer(image.machine(), bytes, range.start, &mut |transfer| match transfer {
         Some(transfer) => {
@@ -32,6 +29,20 @@ pub fn transfers(image: &dyn CodeImage, range: Range<u64>) -> Option<Vec<Transfe
         }
     })?;
     instructions.then_some(found)
+}
+
+/// Where the jumps of the function in `range` go whose targets are in tables, as `switch` makes them. There may be more targets than
+/// the function has. `whose` tells of an address whose code is there. `None` where a jump may go elsewhere, or the machine's tables are
+/// not read.
+pub fn table_targets(image: &dyn CodeImage, range: Range<u64>, whose: &dyn Fn(u64) -> Whose) -> Option<BTreeSet<u64>> {
+    let code = code_of(image, &range)?;
+    machine::of(image.machine())?.table_targets(image, code, range.start, whose)
+}
+
+/// All bytes of a function that is not too long.
+fn code_of<'i>(image: &'i dyn CodeImage, range: &Range<u64>) -> Option<&'i [u8]> {
+    let length = range.end.checked_sub(range.start).filter(|length| *length <= MAX_BYTES)?;
+    image.code_at(range.start, usize::try_from(length).ok()?).filter(|code| code.len() as u64 == length)
 }
 
 /// Passes each such instruction in `bytes` to `each`, in order, and `None` for bytes that are no instruction. It stops

@@ -5,13 +5,14 @@
 mod aarch64;
 mod x86_64;
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::ops::Range;
 
 use ompd_process::Machine;
 
 use super::engine::{self, InstructionSet};
-use super::flow::{EachTransfer, MadeFrame, Poll, Stub};
+use super::flow::{EachTransfer, MadeFrame, Poll, Stub, Whose};
 use super::image::CodeImage;
 use super::loops;
 use super::run::{Limits, Run};
@@ -35,6 +36,14 @@ pub(super) trait Decoding: Sync {
     fn made_frame(&self, code: &[u8]) -> Option<MadeFrame>;
     /// See [`InstructionSet::transfers`].
     fn transfers(&self, bytes: &[u8], start: u64, each: EachTransfer<'_>);
+    /// See [`InstructionSet::table_targets`].
+    fn table_targets(
+        &self,
+        image: &dyn CodeImage,
+        code: &[u8],
+        start: u64,
+        whose: &dyn Fn(u64) -> Whose,
+    ) -> Option<BTreeSet<u64>>;
     /// See [`loops::find`].
     fn poll(&self, code: &[u8], at: u64, pc: u64, general: &[u64]) -> Option<Poll>;
     /// See [`InstructionSet::dwarf_register`].
@@ -76,6 +85,16 @@ impl<I: InstructionSet> Decoding for Of<I> {
 
     fn transfers(&self, bytes: &[u8], start: u64, each: EachTransfer<'_>) {
         I::transfers(bytes, start, each);
+    }
+
+    fn table_targets(
+        &self,
+        image: &dyn CodeImage,
+        code: &[u8],
+        start: u64,
+        whose: &dyn Fn(u64) -> Whose,
+    ) -> Option<BTreeSet<u64>> {
+        I::table_targets(image, code, start, whose)
     }
 
     fn poll(&self, code: &[u8], at: u64, pc: u64, general: &[u64]) -> Option<Poll> {

@@ -2,7 +2,10 @@
 
 mod poll;
 mod registers;
+mod tables;
 mod transfers;
+
+use std::collections::BTreeSet;
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic as M, OpAccess, OpKind,
@@ -13,7 +16,7 @@ use ompd_process::Machine;
 
 use crate::code::engine::{Engine, InstructionSet};
 use crate::code::expr::{Callee, Expr, Kind, Op, TlsSlot};
-use crate::code::flow::{EachTransfer, Flow, Jumps, Poll, Step, Stub};
+use crate::code::flow::{EachTransfer, Flow, Jumps, Poll, Step, Stub, Whose};
 use crate::code::image::CodeImage;
 use crate::code::state::{Convention, Path, cut, mask, masked, realigned, sign_extend, signed};
 
@@ -122,6 +125,15 @@ impl InstructionSet for X86 {
 
     fn transfers(bytes: &[u8], start: u64, each: EachTransfer<'_>) {
         transfers::transfers(bytes, start, each);
+    }
+
+    fn table_targets(
+        image: &dyn CodeImage,
+        code: &[u8],
+        start: u64,
+        whose: &dyn Fn(u64) -> Whose,
+    ) -> Option<BTreeSet<u64>> {
+        tables::targets(image, code, start, whose)
     }
 
     fn next_steps(i: &Instruction, _: u64) -> [Option<(u64, bool)>; 2] {
