@@ -540,11 +540,8 @@ fn a_wait_for_a_request_names_whose_message_it_is_for() {
             continue;
         }
         answers(library, &job, &[], &[places, cycle]);
-        let third = ranks(&job)[2].to_string();
-        let report: serde_json::Value = serde_json::from_slice(&run(&["--json", &third]).stdout).expect("a report");
-        let threads = report["os_threads"].as_array().expect("threads");
-        let wait = threads.iter().map(|thread| &thread["outside"]["wait"]).find(|wait| wait["mpi"] == "MPI_Wait");
-        let wait = wait.expect("the wait of rank 2");
+        let third = ranks(&job)[2];
+        let wait = (0..LOOKS).find_map(|_| wait_in(third, &["MPI_Wait"])).expect("the wait of rank 2");
         assert_eq!(wait["communicator"]["value"], "MPI_COMM_WORLD", "{optimized}: {wait}");
         assert_eq!(wait["partner"]["value"], -1, "{optimized}: {wait}");
     }
@@ -562,10 +559,20 @@ fn arguments_of_calls_in_the_cases_of_a_switch_are_known() {
     partners_and_tags("choices", [(1, 11), (2, 12), (3, 13), (0, 14)], |_| cfg!(target_arch = "x86_64"));
 }
 
+/// Looks at a rank: it says that it is ready before it is in the call, and a look may find it between two steps of the library.
+const LOOKS: usize = 200;
+
+/// The wait of a process in one of these calls of MPI, if it is in one.
+fn wait_in(pid: i32, functions: &[&str]) -> Option<serde_json::Value> {
+    let report: serde_json::Value =
+        serde_json::from_slice(&run(&["--json", "threads", &pid.to_string()]).stdout).expect("a report");
+    let threads = report["os_threads"].as_array().expect("threads");
+    let mut waits = threads.iter().map(|thread| &thread["outside"]["wait"]);
+    waits.find(|wait| functions.iter().any(|function| wait["mpi"] == *function)).cloned()
+}
+
 /// Of whom each rank receives a message of which tag: that, or nothing, and that if it is to be known of the rank.
 fn partners_and_tags(program: &'static str, truth: [(i64, i64); RANKS], is_known: fn(usize) -> bool) {
-    // A rank says that it is ready before it is in the call.
-    const LOOKS: usize = 200;
     let ways = ["-O0", "-O1", "-O2", "-O3"];
     for (library, optimized) in ["openmpi", "mpich"].into_iter().flat_map(|library| ways.map(|way| (library, way))) {
         let directory = tempfile::tempdir().expect("a directory");
@@ -577,15 +584,8 @@ fn partners_and_tags(program: &'static str, truth: [(i64, i64); RANKS], is_known
                 continue;
             }
         };
-        let wait_of = |pid: i32| {
-            let report: serde_json::Value =
-                serde_json::from_slice(&run(&["--json", "threads", &pid.to_string()]).stdout).expect("a report");
-            let threads = report["os_threads"].as_array().expect("threads");
-            let mut waits = threads.iter().map(|thread| &thread["outside"]["wait"]);
-            waits.find(|wait| wait["mpi"] == "MPI_Recv" || wait["mpi"] == "MPI_Wait").cloned()
-        };
         for (rank, (pid, (partner, tag))) in ranks(&job).into_iter().zip(truth).enumerate() {
-            let wait = (0..LOOKS).find_map(|_| wait_of(pid)).expect("it is in the call");
+            let wait = (0..LOOKS).find_map(|_| wait_in(pid, &["MPI_Recv", "MPI_Wait"])).expect("it is in the call");
             let told = ["partner", "tag"].map(|of| wait[of]["value"].as_i64());
             let right = [Some(partner), Some(tag)];
             let is_right = told == right
