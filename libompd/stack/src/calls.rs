@@ -471,7 +471,6 @@ fn table_targets(info: &FileInfo, function: &Range<u64>, jumped: &BTreeSet<(u64,
     if !info.calls().spend(function.end - function.start) {
         return None;
     }
-    let name = file.symbol_at(Addr(function.start)).map(|(symbol, _)| symbol.name);
     let whose = |addr: u64| {
         if function.contains(&addr) {
             return Whose::Function;
@@ -479,13 +478,12 @@ fn table_targets(info: &FileInfo, function: &Range<u64>, jumped: &BTreeSet<(u64,
         if jumped.iter().any(|(start, end)| (*start..*end).contains(&addr)) {
             return Whose::Part;
         }
-        // Compilers put what is seldom executed elsewhere, as a function whose name tells whose part that is.
-        match (&name, file.symbol_at(Addr(addr))) {
-            (Some(name), Some((symbol, _))) => match symbol.name.strip_prefix(&**name) {
-                Some(rest) if rest.starts_with(".cold") => Whose::Part,
-                _ => Whose::Another,
-            },
-            _ => Whose::Unknown,
+        // Compilers put what is seldom executed elsewhere, with a name of its own. Of which function it is a part makes no difference:
+        // what is none of this one jumps nowhere into it.
+        match file.symbol_at(Addr(addr)) {
+            Some((symbol, _)) if symbol.name.contains(".cold") => Whose::Part,
+            Some(_) => Whose::Another,
+            None => Whose::Unknown,
         }
     };
     code::table_targets(&**file, function.clone(), &whose)

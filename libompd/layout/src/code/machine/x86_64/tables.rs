@@ -144,8 +144,8 @@ impl Search {
             }
             (M::Movsxd | M::Mov, OpKind::Memory) if i.memory_size().size() == 4 && i.segment_prefix() == R::None => {
                 let side = |register: R| (register.full_register(), self.address(register));
-                let none = i.memory_displacement64() != 0 || i.memory_index() == R::None;
-                (!none).then(|| Held::Distance([side(i.memory_base()), side(i.memory_index())]))
+                let is_entry = i.memory_displacement64() == 0 && i.memory_index() != R::None;
+                is_entry.then(|| Held::Distance([side(i.memory_base()), side(i.memory_index())]))
             }
             (M::Mov, OpKind::Memory) if i.op0_kind() == OpKind::Register => table_of_addresses(i).map(Held::Entry),
             (M::Movsxd, OpKind::Register) => self.of(from).filter(|held| matches!(held, Held::Distance(_))),
