@@ -13,6 +13,7 @@ mod inspecting;
 mod job;
 mod manual;
 mod many;
+mod memory;
 mod merge;
 mod output;
 mod progress;
@@ -24,6 +25,7 @@ mod terminal;
 mod top;
 
 use std::io::{self, Write};
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
@@ -45,6 +47,7 @@ use output::{Failure, redacted};
 const PAGE_WIDTH: u16 = 120;
 
 fn main() -> ExitCode {
+    memory::keep();
     let matches = args::command_line().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let color = match cli.options.color {
@@ -115,7 +118,8 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     let form = Form { view, json: options.json, width: output.width() };
     let (shown, status) = match (many::targets(options, named)?, named) {
         (None, [target, ..]) => {
-            let inspection = inspecting.inspect(target)?;
+            // The program ends when it has shown this. To give each part of it back takes longer than many looks.
+            let inspection = ManuallyDrop::new(inspecting.inspect(target)?);
             if cli.html {
                 output.hide_directories(&inspecting.directories());
                 let width = output.width().unwrap_or(PAGE_WIDTH);

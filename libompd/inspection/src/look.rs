@@ -266,10 +266,10 @@ pub(crate) fn conclude(
     if report.logical.iter().any(executes_handler) {
         os.signals = os::signals_at_handler(target);
     }
-    let mut waits_for = waits_for::judge(&snapshots, &os);
-    if wanted.verdicts == Verdicts::None {
-        waits_for.verdicts.clear();
-    }
+    let mut waits_for = match wanted.verdicts {
+        Verdicts::None => waits_for::unjudged(&snapshots, &os),
+        Verdicts::OfEachLook | Verdicts::Confirmed => waits_for::judge(&snapshots, &os),
+    };
     // Symbol tables of all files are looked at, and other processes, which only a hang is worth.
     if !waits_for.verdicts.is_empty() {
         let are_unknown = os.signals == Signals::NotRecorded;

@@ -100,6 +100,7 @@ impl<'a> Watch<'a> {
     pub(crate) fn open(pid: i32, options: &OpenOptions, wanted: Wanted<'a>) -> Result<Watch<'a>, OpenError> {
         let _turn = wanted.turns.map(Turns::take);
         let live = Live::open(pid, options)?;
+        ompd_stack::prepare(live.arch().machine);
         let runtimes = discover_by(&live, wanted.layouts);
         let places = Places::of(&live);
         Ok(Watch {

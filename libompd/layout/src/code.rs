@@ -51,7 +51,7 @@ pub use image::{CodeImage, Slot, functions};
 pub use immediates::{ImmediateStore, immediate_stores, may_store_words};
 pub use poll::poll;
 pub use run::{Beyond, Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
-pub use transfers::{each_transfer, made_frame, stub, stub_of, table_targets, transfers};
+pub use transfers::{each_transfer, made_frame, prepare, stub, stub_of, table_targets, transfers};
 pub use value::{Given, held_at_entry, number, value};
 
 /// Why a function could not be looked at.

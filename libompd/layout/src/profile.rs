@@ -6,6 +6,7 @@
 
 mod common;
 mod select;
+mod shipped;
 mod vocabulary;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::resolve::{Layout, Mismatch};
 
 pub use common::{Common, common};
 pub use select::{Rejection, Selection, select};
+pub use shipped::ShippedProfiles;
 pub use vocabulary::Vocabulary;
 
 /// What can be asked of an image without reading its code.

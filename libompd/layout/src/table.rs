@@ -11,6 +11,8 @@ use ompd_process::{Addr, Module, ReadError, Target};
 use crate::facts::{BitRange, Facts, Field};
 use crate::schema::{Schema, StructSchema};
 
+/// How the names of all variables of a table begin.
+const PREFIX: &str = "ompd_";
 /// No member of a runtime's struct is larger.
 const MAX_SIZE: u64 = 1 << 20;
 
@@ -22,6 +24,10 @@ const MAX_SIZE: u64 = 1 << 20;
 pub fn read(target: &dyn Target, module: &Module, schema: &Schema) -> (Facts, Vec<ReadError>) {
     let mut reader = Reader { target, module, failed: Vec::new(), block: None };
     let mut facts = Facts::default();
+    // Most builds have no table: then a thousand names need not be looked up.
+    if !module.file.as_ref().is_ok_and(|file| file.has_symbol_with(PREFIX)) {
+        return (facts, reader.failed);
+    }
     for wanted in schema.structs {
         for name in type_names(wanted) {
             if let Some(size) = reader.number(&format!("ompd_sizeof__{name}")).filter(|s| (1..=MAX_SIZE).contains(s)) {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use ompd_layout::profile::{Build, ExportView, Fingerprint, Profile, Profiles, Vocabulary, common, select};
+use ompd_layout::profile::{
+    Build, ExportView, Fingerprint, Profile, Profiles, ShippedProfiles, Vocabulary, common, select,
+};
 use ompd_layout::{BitRange, FactSource, Facts, Field, Layout, Origin};
 use ompd_process::elf::ElfFile;
 
@@ -348,4 +350,35 @@ fn a_program_with_a_public_name_that_is_new_may_be_of_no_known_release() {
     assert!(possible(&profiles, &Image::new(&["omp_known", "main"]), &decoded).is_ok());
     let why = possible(&profiles, &Image::new(&["omp_known", "omp_new"]), &decoded).expect_err("a stranger");
     assert!(why[0].contains("omp_new"), "{why:?}");
+}
+
+#[test]
+fn of_a_build_that_is_listed_only_its_profile_is_parsed() {
+    let mut one = single("one", &["a"], &[], facts(8));
+    one.builds[0].build_ids.push("abcd".to_owned());
+    let one: &'static str = one.to_json().expect("serialises").leak();
+    let other: &'static str = single("other", &["b"], &[], facts(16)).to_json().expect("serialises").leak();
+    let listed = Image { build_id: Some("abcd"), ..Image::new(&["b"]) };
+    let same_id_in_words = Image { build_id: Some("test"), ..Image::new(&["b"]) };
+    let name = |profiles: &ShippedProfiles, image: &Image| {
+        profiles.select(image, &nothing()).map(|selection| selection.profile.name.clone()).map_err(|why| why.len())
+    };
+
+    // With a text that is no profile, all together are none.
+    let broken: &'static [&'static str] = vec![one, "no profile", other].leak();
+    let profiles = ShippedProfiles::new(broken, "@V1\n");
+    assert_eq!(name(&profiles, &listed), Ok("one".to_owned()));
+    assert!(profiles.knows("abcd"));
+    assert_eq!(name(&profiles, &Image::new(&["b"])), Err(0));
+
+    // All are asked if none lists the build, whatever was asked for before and whatever else a text has in it.
+    let whole: &'static [&'static str] = vec![one, other].leak();
+    for images in [[&listed, &same_id_in_words], [&same_id_in_words, &listed]] {
+        let profiles = ShippedProfiles::new(whole, "@V1\n@V2\n@V3\n");
+        for image in images {
+            let expected = if image.build_id == Some("abcd") { "one" } else { "other" };
+            assert_eq!(name(&profiles, image), Ok(expected.to_owned()));
+        }
+        assert!(profiles.knows("abcd") && !profiles.knows("test"));
+    }
 }

@@ -275,7 +275,7 @@ impl ElfFile {
 
     /// See [`crate::Module::symbol`]; addresses are the file's.
     pub fn symbol(&self, name: &str) -> Option<Symbol> {
-        self.first_in_tables(!self.lacks_export(name), |table| table.find(name))
+        self.first_in_tables(self.exports_by_hash(name) != Some(false), |table| table.find(name))
     }
 
     /// The address of a variable in `.dynsym` or `.symtab`. For a name that is asked for once: no table of all symbols is made.
@@ -286,13 +286,16 @@ impl ElfFile {
 
     /// True if `.dynsym` defines `name` for others.
     pub fn exports(&self, name: &str) -> bool {
-        !self.lacks_export(name) && self.dynsym().find(name).is_some_and(|e| e.global)
+        self.exports_by_hash(name).unwrap_or_else(|| self.dynsym().find(name).is_some_and(|e| e.global))
     }
 
-    /// True if `.dynsym` surely does not define `name` for others. Most files are asked for names that they do not have.
-    fn lacks_export(&self, name: &str) -> bool {
-        // A table that is there answers faster.
-        self.dynsym.get().is_none() && by_class!(self, SymbolTable::is_exported, self.source(), name) == Some(false)
+    /// Whether `.dynsym` defines `name` for others, without a table of all symbols: most files are asked for few names. `None` if there
+    /// is such a table, which answers faster, or if only one can tell.
+    fn exports_by_hash(&self, name: &str) -> Option<bool> {
+        match self.dynsym.get() {
+            Some(_) => None,
+            None => by_class!(self, SymbolTable::is_exported, self.source(), name),
+        }
     }
 
     /// Names that `.dynsym` defines for others, as far as they are text, in the order of the table; a name with several versions repeats.

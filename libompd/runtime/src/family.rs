@@ -5,7 +5,7 @@
 use std::fmt;
 
 use ompd_layout::Schema;
-use ompd_layout::profile::Profiles;
+use ompd_layout::profile::{Profiles, ShippedProfiles};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Module, Target};
 
@@ -100,8 +100,7 @@ pub(crate) fn of_definitions(defines: impl Fn(&str) -> bool) -> Option<&'static 
 /// The family of the runtime in a module, if it is, or contains, one.
 pub(crate) fn of_module(target: &dyn Target, module: &Module) -> Option<&'static dyn Family> {
     let is_in = |family: &&&dyn Family| {
-        family.defined_by(&|name| defines(target, module, name))
-            || known_by_build_id(module, || family.origins().profiles)
+        family.defined_by(&|name| defines(target, module, name)) || known_by_build_id(module, family.origins().profiles)
     };
     FAMILIES.iter().rev().find(is_in).copied()
 }
@@ -109,7 +108,7 @@ pub(crate) fn of_module(target: &dyn Target, module: &Module) -> Option<&'static
 /// The layouts shipped for the family of this name.
 pub fn profiles(name: &str) -> Option<&'static Profiles> {
     let family = FAMILIES.iter().find(|family| family.about().name == name)?;
-    Some(family.origins().profiles)
+    Some(family.origins().profiles.all())
 }
 
 /// What names of variables begin with that OpenMP runtimes know: nothing else of an environment is looked at.
@@ -144,9 +143,9 @@ fn defines(target: &dyn Target, module: &Module, name: &str) -> bool {
     module.exports(name) || (executable && module.symbol(name).is_some())
 }
 
-/// True if the module's file is not at hand, but its build-id is that of a shipped layout. These are parsed when they are needed.
-fn known_by_build_id(module: &Module, profiles: impl FnOnce() -> &'static Profiles) -> bool {
-    module.file.is_err() && module.build_id.as_ref().is_some_and(|id| profiles().knows(&id.to_string()))
+/// True if the module's file is not at hand, but its build-id is that of a shipped layout.
+fn known_by_build_id(module: &Module, profiles: &ShippedProfiles) -> bool {
+    module.file.is_err() && module.build_id.as_ref().is_some_and(|id| profiles.knows(&id.to_string()))
 }
 
 #[cfg(test)]

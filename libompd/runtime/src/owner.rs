@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ompd_layout::Facts;
-use ompd_layout::profile::{ExportView, Vocabulary};
+use ompd_layout::profile::{ExportView, ShippedProfiles, Vocabulary};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Module, Target, TargetExt};
 
@@ -105,14 +105,14 @@ struct Program {
     file: Arc<ElfFile>,
     bias: u64,
     names: &'static OwnNames,
-    public: &'static Vocabulary,
+    public: &'static ShippedProfiles,
     /// By the beginning of the symbol: a thousand threads are in a handful of functions, and the process waits.
     known: RefCell<HashMap<Addr, CodeOwner>>,
 }
 
 impl OwnCode {
     /// By the names of the family, and those it exports.
-    pub(crate) fn of(module: &Module, names: &'static OwnNames, public: &'static Vocabulary) -> OwnCode {
+    pub(crate) fn of(module: &Module, names: &'static OwnNames, public: &'static ShippedProfiles) -> OwnCode {
         let program = module.file.as_ref().ok().filter(|file| file.is_program());
         let built_in = program.map(|file| Program {
             file: Arc::clone(file),
@@ -132,7 +132,7 @@ impl OwnCode {
         let at = addr.back(program.bias);
         match program.file.symbol_at(at) {
             Some((symbol, _)) => {
-                let judge = || program.names.owner(program.public, &program.file, &symbol.name, at.0);
+                let judge = || program.names.owner(program.public.vocabulary(), &program.file, &symbol.name, at.0);
                 *program.known.borrow_mut().entry(symbol.addr).or_insert_with(judge)
             }
             None if here() => CodeOwner::Unclear,
@@ -221,12 +221,12 @@ mod tests {
             let archive = from_archive(&map);
             let family = crate::FAMILIES.iter().find(|family| family.about().name == "gomp");
             let origins = family.expect("the family is built in").origins();
-            let (names, public) = (origins.names, &origins.profiles.vocabulary);
+            let (names, public) = (origins.names, origins.profiles);
             let (mut own, mut sleeping, mut others, mut plain) = (0, 0, 0, 0);
             for symbol in file.symbols_with_prefix("").filter(|symbol| !symbol.tls && symbol.size > 0) {
                 let at = symbol.addr.0;
                 let Some((shown, _)) = file.symbol_at(symbol.addr) else { panic!("{symbol:?} covers itself") };
-                let owner = names.owner(public, &file, &shown.name, at);
+                let owner = names.owner(public.vocabulary(), &file, &shown.name, at);
                 let truth = archive.iter().any(|section| section.contains(&at));
                 let code = file.executable_ranges().iter().any(|range| range.contains(&at));
                 let bytes = file.bytes_at(at, symbol.size).filter(|_| code).unwrap_or_default();

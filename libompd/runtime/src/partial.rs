@@ -4,6 +4,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 use ompd_layout::Origin;
+use ompd_layout::profile::ShippedProfiles;
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Live, Module, OpenOptions, Target};
 use test_programs::{Env, Opt, Running, Toolchain, build};
@@ -204,12 +205,12 @@ fn contradicted(
     let module = live.modules().iter().find(|m| *m.path == *library.to_string_lossy()).expect("it is loaded").clone();
 
     let right = open(&live, &module, &origins());
-    let mut profiles = origins().profiles.clone();
+    let mut profiles = origins().profiles.all().clone();
     for profile in &mut profiles.classes {
         let field = profile.facts.fields.get_mut(of).and_then(|fields| fields.get_mut(name));
         field.expect("every profile has it").offset += 4;
     }
-    let wrong = FamilyOrigins { profiles: Box::leak(Box::new(profiles)), ..origins() };
+    let wrong = FamilyOrigins { profiles: Box::leak(Box::new(ShippedProfiles::parsed(profiles))), ..origins() };
     let wrong = open(&live, &module, &wrong);
     assert!(wrong.info().missing.is_empty(), "the wrong profile is chosen: {:?}", wrong.info().origins);
 

@@ -17,6 +17,12 @@ use crate::call_sites::MAX_FUNCTION;
 use crate::frame::{Frame, RegisterSet};
 use crate::image::{FileInfo, Image, Images};
 
+/// Begins with what it takes to find out what the first call called, in a thread of its own: others have files to read meanwhile.
+pub fn prepare(machine: Machine) {
+    // Where none can be started, it is made when it is needed.
+    let _: std::io::Result<_> = std::thread::Builder::new().spawn(move || code::prepare(machine));
+}
+
 /// What the call before the return address `returns_to` (in `image`) called, as an address of the target. `registers` are
 /// those of the calling frame: only registers that calls preserve still hold what they held.
 pub(crate) fn callee(images: &Images<'_>, returns_to: Addr, registers: &RegisterSet) -> Option<Addr> {

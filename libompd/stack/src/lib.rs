@@ -37,6 +37,7 @@ mod stitch;
 mod unwind;
 mod waiting;
 
+pub use calls::prepare;
 pub use capture::Stacks;
 pub use code::{Code, CodePlace};
 pub use frame::{Backtrace, End, Frame, RegisterSet};

@@ -45,6 +45,13 @@ fn code_of<'i>(image: &'i dyn CodeImage, range: &Range<u64>) -> Option<&'i [u8]>
     image.code_at(range.start, usize::try_from(length).ok()?).filter(|code| code.len() as u64 == length)
 }
 
+/// Makes what the decoder needs before its first instruction. It is made by itself when that comes, and takes about as long as to
+/// find a layout that is shipped: a thread that has nothing else to do can begin with it.
+pub fn prepare(machine: Machine) {
+    let nothing = each_transfer(machine, &[], 0, &mut |_| ControlFlow::Continue(()));
+    debug_assert!(nothing.is_some() || machine::of(machine).is_none());
+}
+
 /// Passes each such instruction in `bytes` to `each`, in order, and `None` for bytes that are no instruction. It stops
 /// when `each` returns `Break`. The first byte lies at `start`. Returns `None` if the machine's code is not decoded.
 pub fn each_transfer(machine: Machine, bytes: &[u8], start: u64, each: EachTransfer<'_>) -> Option<()> {

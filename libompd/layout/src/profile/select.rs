@@ -1,5 +1,7 @@
 //! Choosing the profile of an image.
 
+use std::cell::LazyCell;
+
 use super::{Comparison, ExportView, Profile, Profiles};
 use crate::facts::{FactSource, Facts, Origin};
 use crate::resolve::Mismatch;
@@ -42,7 +44,7 @@ pub fn select<'p>(
     decoded: &Facts,
 ) -> Result<Selection<'p>, Vec<Rejection>> {
     let build_id = image.build_id();
-    let stranger = profiles.vocabulary.stranger(image);
+    let stranger = LazyCell::new(|| profiles.vocabulary.stranger(image));
     let decoder = FactSource::new(Origin::Code, "decoded from the image");
     let mut rejected = Vec::new();
     let mut fitting: Vec<(usize, Selection<'p>)> = Vec::new();
@@ -58,7 +60,7 @@ pub fn select<'p>(
         if build_id.as_deref().is_some_and(|id| profile.knows(id)) {
             return Ok(Selection { profile, by_build_id: true, confirmed, mismatches });
         }
-        let verdict = match &stranger {
+        let verdict = match &*stranger {
             Some(why) => Err(why.clone()),
             None => profile.build_of(image).map(|(_, score)| score),
         };

@@ -6,6 +6,7 @@ use object::Endianness;
 use object::elf::{DF_1_PIE, DT_FLAGS_1, ET_EXEC, FileHeader32, FileHeader64, PT_TLS};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 
+use super::symbols::SymbolTable;
 use super::{ElfFile, by_class};
 use crate::machine::Machine;
 use crate::source::Source;
@@ -81,6 +82,14 @@ impl ElfFile {
             _ => own,
         };
         table.global_names()
+    }
+
+    /// True if the name of a symbol begins with `prefix`, in one of the tables that [`ElfFile::symbol`] looks in.
+    pub fn has_symbol_with(&self, prefix: &str) -> bool {
+        let is_in = |table: &SymbolTable| table.entries().iter().any(|entry| table.has_prefix(entry, prefix));
+        is_in(self.dynsym())
+            || is_in(self.symtab())
+            || self.separate_debug_file().is_some_and(|file| is_in(file.symtab()))
     }
 
     /// The source file of the local symbol that covers `svma`; `None` if the symbol is a global one, which no table

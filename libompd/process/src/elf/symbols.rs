@@ -161,7 +161,7 @@ impl SymbolTable {
     }
 
     /// Whether `.dynsym` defines `name` for others, by the hash table that the dynamic linker uses (`DT_GNU_HASH`). `None` if the file
-    /// has no usable one. Not the parser's look-up: it shifts by a number of the file, and compares any number of long names.
+    /// has no usable one, or the symbol is one that [`SymbolTable::read`] leaves out. Not the parser's look-up: it shifts by a number of the file, and compares any number of long names.
     pub fn is_exported<E: FileHeader<Endian = Endianness>>(data: &Source, name: &str) -> Option<bool> {
         /// No more symbols of a sound file have the same hash.
         const MOST: usize = 8;
@@ -190,7 +190,9 @@ impl SymbolTable {
                 compared += 1;
                 let symbol = symbols.symbol(SymbolIndex(index)).ok().filter(|_| compared <= MOST)?;
                 if symbols.symbol_name(endian, symbol).ok()? == name.as_bytes() {
-                    return Some(true);
+                    let is_defined = !matches!(symbol.st_shndx(endian), raw::SHN_UNDEF | raw::SHN_ABS);
+                    let is_named = !matches!(symbol.st_type(), raw::STT_SECTION | raw::STT_FILE);
+                    return (is_defined && is_named && !symbol.is_local()).then_some(true);
                 }
             }
             if value & 1 == 1 {

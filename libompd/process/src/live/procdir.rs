@@ -48,6 +48,33 @@ pub(super) struct MapEntry {
     pub shared: bool,
 }
 
+/// What `ask_part` finds out of threads or processes, in order. Of many several parts are asked at once: so many of them are `worth` a
+/// thread of ours.
+pub(super) fn in_parts<T: Send>(
+    ids: &[i32],
+    worth: usize,
+    ask_part: impl Fn(&[i32]) -> io::Result<Vec<T>> + Sync,
+) -> io::Result<Vec<T>> {
+    /// Threads that are started at most.
+    const MOST: usize = 8;
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let parts = ids.len().div_ceil(worth).clamp(1, processors.min(MOST));
+    let mut parts = ids.chunks(ids.len().div_ceil(parts).max(1));
+    let first = parts.next().unwrap_or_default();
+    let ask_part = &ask_part;
+    std::thread::scope(|scope| {
+        let others: Vec<_> =
+            parts.map(|part| (part, Builder::new().spawn_scoped(scope, move || ask_part(part)))).collect();
+        let mut all: Vec<T> = ask_part(first)?;
+        for (part, other) in others {
+            // Where none can be started, or it has panicked, this one does its work.
+            let found = other.ok().and_then(|other| other.join().ok());
+            all.extend(found.unwrap_or_else(|| ask_part(part))?);
+        }
+        Ok(all)
+    })
+}
+
 /// Small files of many threads, read one after the other: paths are looked up from `/proc/PID/task` on, and into one buffer.
 #[derive(Debug)]
 pub(super) struct Tasks {
@@ -69,27 +96,11 @@ impl Tasks {
         tids: &[i32],
         ask: impl Fn(&mut Tasks, i32) -> T + Sync,
     ) -> io::Result<Vec<T>> {
-        /// So many threads are worth one of ours, and so many of ours are started at most.
+        /// So many threads are worth one of ours.
         const WORTH: usize = 100;
-        const MOST: usize = 8;
-        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let parts = tids.len().div_ceil(WORTH).clamp(1, processors.min(MOST));
-        let ask_part = |part: &[i32]| -> io::Result<Vec<T>> {
+        in_parts(tids, WORTH, |part| {
             let mut tasks = Tasks::of(process)?;
             Ok(part.iter().map(|tid| ask(&mut tasks, *tid)).collect())
-        };
-        let mut parts = tids.chunks(tids.len().div_ceil(parts).max(1));
-        let first = parts.next().unwrap_or_default();
-        std::thread::scope(|scope| {
-            let others: Vec<_> =
-                parts.map(|part| (part, Builder::new().spawn_scoped(scope, || ask_part(part)))).collect();
-            let mut all: Vec<T> = ask_part(first)?;
-            for (part, other) in others {
-                // Where none can be started, or it has panicked, this one does its work.
-                let found = other.ok().and_then(|other| other.join().ok());
-                all.extend(found.unwrap_or_else(|| ask_part(part))?);
-            }
-            Ok(all)
         })
     }
 
@@ -143,8 +154,11 @@ impl ProcDir {
         ProcDir { dir, ..self.clone() }
     }
 
+    /// One of its files. The kernel does not tell how long they are, and makes them anew for each read: the first one is a large one.
     fn text(&self, name: &str) -> io::Result<String> {
-        Ok(String::from_utf8_lossy(&fs::read(self.path(name))?).into_owned())
+        let mut bytes = Vec::with_capacity(SMALL);
+        fs::File::open(self.path(name))?.take(u64::MAX).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8(bytes).unwrap_or_else(|text| String::from_utf8_lossy(text.as_bytes()).into_owned()))
     }
 
     /// A file of it that may be long, or the beginning of it; `None` if it cannot be read.

@@ -9,19 +9,25 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use nix::dir::{Dir, Entry};
 use nix::errno::Errno;
+use nix::fcntl::{OFlag, readlinkat};
 use nix::libc;
+use nix::sys::stat::Mode;
 use nix::time::{ClockId, clock_gettime};
 use procfs::net::{TcpNetEntries, TcpNetEntry, TcpState, UnixNetEntries};
 use procfs::{FromBufRead, FromBufReadSI, current_system_info};
 
-use super::procdir::ProcDir;
+use super::procdir::{ProcDir, in_parts};
 use super::unix_socket;
 
 /// Processes whose descriptors are looked at for the other end of a pipe or connection.
 const MOST_PROCESSES: usize = 4096;
+/// So many of them are worth a thread of ours.
+const WORTH_A_THREAD: usize = 32;
 /// Times that the processes are listed for it, as long as some end meanwhile.
 const MOST_LISTINGS: u32 = 8;
 /// Descriptors that are looked at for it, of all processes together.
@@ -54,8 +60,10 @@ pub struct Descriptor {
 
 /// How far the descriptors of one process were looked at.
 enum Scan {
-    Complete,
-    Refused,
+    /// Of which it has some open: their links, and how it has them.
+    Complete(Vec<(String, Holder)>),
+    /// Not all could be looked at, or there were too many.
+    Partial(Vec<(String, Holder)>),
     Ended,
 }
 
@@ -214,7 +222,7 @@ impl Surroundings {
         let Some(user) = fs::metadata(self.process.path("")).ok().map(|of| of.uid()) else { return Holders::default() };
         // This program has descriptors. Before Linux 6.2 the size is 0 of every process (proc_readfd_count in fs/proc/fd.c).
         let are_counted = fs::metadata(self.process.root.join("self/fd")).is_ok_and(|of| of.len() > 0);
-        let mut left = MOST_LINKS;
+        let left = AtomicUsize::new(MOST_LINKS);
         // This program may have inherited descriptors of the program that started it.
         let this =
             fs::read_link(self.process.root.join("self")).ok().and_then(|link| link.to_str()?.parse::<i32>().ok());
@@ -226,19 +234,22 @@ impl Surroundings {
             }
             one_ended = false;
             let Ok(entries) = fs::read_dir(&self.process.root) else { return Holders::default() };
-            for pid in entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
-                if seen.contains(&pid) {
-                    continue;
-                }
-                if seen.len() == MOST_PROCESSES || left == 0 {
-                    found.complete = false;
-                    break;
-                }
-                match self.held_by(pid, user, are_counted, links, &mut left, &mut found) {
-                    Scan::Complete => _ = seen.insert(pid),
-                    Scan::Refused => {
+            let listed = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+            let mut new: Vec<i32> = listed.filter(|pid| !seen.contains(pid)).collect();
+            let most = MOST_PROCESSES.saturating_sub(seen.len());
+            found.complete &= new.len() <= most;
+            new.truncate(most);
+            let scan_part =
+                |part: &[i32]| Ok(part.iter().map(|pid| self.held_by(*pid, user, are_counted, links, &left)).collect());
+            let Ok(scans) = in_parts(&new, WORTH_A_THREAD, scan_part) else { return Holders::default() };
+            for (pid, scan) in new.into_iter().zip(scans) {
+                found.complete &= !matches!(scan, Scan::Partial(_));
+                match scan {
+                    Scan::Complete(held) | Scan::Partial(held) => {
                         seen.insert(pid);
-                        found.complete = false;
+                        for (link, holder) in held {
+                            found.by_link.entry(link).or_default().push(holder);
+                        }
                     }
                     Scan::Ended => one_ended = true,
                 }
@@ -249,26 +260,18 @@ impl Surroundings {
         found
     }
 
-    /// Adds what one process holds, of at most `left` descriptors. `are_counted`: the kernel shows how many it has.
-    fn held_by(
-        &self,
-        pid: i32,
-        user: u32,
-        are_counted: bool,
-        links: &BTreeSet<String>,
-        left: &mut usize,
-        found: &mut Holders,
-    ) -> Scan {
+    /// What one process holds. Of all processes `left` descriptors are looked at. `are_counted`: the kernel shows how many it has.
+    fn held_by(&self, pid: i32, user: u32, are_counted: bool, links: &BTreeSet<String>, left: &AtomicUsize) -> Scan {
         let other = ProcDir::new(&self.process.root, pid);
-        let failed = || if other.path("").exists() { Scan::Refused } else { Scan::Ended };
+        let failed = || if other.path("").exists() { Scan::Partial(Vec::new()) } else { Scan::Ended };
         let own = pid == self.process.pid;
         match fs::metadata(other.path("")) {
             Ok(of) if of.uid() == user => {}
             // It changed its user a moment ago.
-            Ok(_) if own => return Scan::Complete,
+            Ok(_) if own => return Scan::Complete(Vec::new()),
             // Only root may look at those of all users.
             Ok(_) if nix::unistd::geteuid().is_root() => {}
-            Ok(_) => return Scan::Refused,
+            Ok(_) => return Scan::Partial(Vec::new()),
             Err(_) => return failed(),
         }
         // Kernel threads have none, and large machines have thousands of those. Nor has a first thread that has ended: a folder of
@@ -277,18 +280,22 @@ impl Surroundings {
         let has_others = || fs::metadata(other.path("task")).is_ok_and(|of| of.nlink() > 3);
         let files = match (has_none || !are_counted) && has_others() {
             true => other.by_living_thread(),
-            false if has_none => return if other.path("").exists() { Scan::Complete } else { Scan::Ended },
+            false if has_none => return if other.path("").exists() { Scan::Complete(Vec::new()) } else { Scan::Ended },
             false => other.clone(),
         };
-        let Ok(descriptors) = fs::read_dir(files.path("fd")) else { return failed() };
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let Ok(mut directory) = Dir::open(&files.path("fd"), flags, Mode::empty()) else { return failed() };
+        let listed: Vec<i32> = directory.iter().flatten().filter_map(|entry| number(&entry)).take(MOST_LINKS).collect();
         let mut held = Vec::new();
-        for entry in descriptors.flatten().take(*left) {
-            *left -= 1;
-            let Ok(link) = fs::read_link(entry.path()) else { continue };
-            let (Some(link), Some(number)) = (link.to_str().filter(|link| links.contains(*link)), number(&entry))
-            else {
-                continue;
-            };
+        for number in listed {
+            let is_allowed =
+                left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+            if !is_allowed {
+                return Scan::Partial(held);
+            }
+            // From this directory on: from the root of the file system each link would take twice as long.
+            let Ok(link) = readlinkat(&directory, number.to_string().as_str()) else { continue };
+            let Some(link) = link.to_str().filter(|link| links.contains(*link)) else { continue };
             let (reads, writes) = files.text_of(&format!("fdinfo/{number}")).map_or((true, true), |text| access(&text));
             let name = other.task_name(pid);
             let holder = Holder { pid, own, name, descriptor: number, reads, writes };
@@ -298,10 +305,7 @@ impl Surroundings {
         if !other.path("").exists() {
             return Scan::Ended;
         }
-        for (link, holder) in held {
-            found.by_link.entry(link).or_default().push(holder);
-        }
-        Scan::Complete
+        Scan::Complete(held)
     }
 
     /// What sockets are, by the links of their descriptors; those of which nothing is known are left out.
@@ -374,7 +378,10 @@ impl Surroundings {
         let mut own = tasks.filter_map(|tid| Some((tid, program(&self.process, &format!("task/{tid}/exe"))?)));
         let (Some((tid, executed)), Some(by)) = (own.next(), user(&self.process)) else { return Vec::new() };
         let Ok(entries) = fs::read_dir(&self.process.root) else { return Vec::new() };
-        let pids = entries.flatten().filter_map(|entry| number(&entry)).filter(|pid| *pid != self.process.pid);
+        let pids = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid| *pid != self.process.pid);
         let others = pids.map(|pid| ProcDir::new(&self.process.root, pid));
         let alike = others
             .filter(|other| user(other) == Some(by) && program(&other.by_living_thread(), "exe") == Some(executed));
@@ -429,8 +436,8 @@ fn have_same_memory(one: i32, other: i32) -> Option<bool> {
     Errno::result(order).ok().map(|order| order == 0)
 }
 
-fn number(entry: &fs::DirEntry) -> Option<i32> {
-    entry.file_name().to_str()?.parse().ok()
+fn number(entry: &Entry) -> Option<i32> {
+    entry.file_name().to_str().ok()?.parse().ok()
 }
 
 /// The value of a line of `fdinfo`.

@@ -433,7 +433,7 @@ fn exports_by_hash_are_those_of_the_table() {
     for path in [library().to_owned(), PathBuf::from(libc.expect("it is mapped"))] {
         let whole = open(&path);
         let names: Vec<String> = whole.exported_names().map(str::to_owned).collect();
-        // Each time without a table: the first name that is there makes one.
+        // Each time without a table.
         for name in names.iter().step_by(names.len().div_ceil(100)) {
             let fresh = open(&path);
             let no_name = format!("{name}_");

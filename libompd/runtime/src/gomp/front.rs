@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use ompd_layout::profile::Vocabulary;
+use ompd_layout::profile::ShippedProfiles;
 use ompd_process::{Addr, Module, Target, TargetExt};
 
 /// The library's description of itself.
@@ -25,7 +25,7 @@ pub(super) struct Front {
     /// Its module has other code as well: it was linked in from the archive.
     is_part: bool,
     /// Names of libgomp, which its entry points have.
-    public: &'static Vocabulary,
+    public: &'static ShippedProfiles,
     task: Addr,
     /// What calls the program's functions.
     call: Range<Addr>,
@@ -41,7 +41,7 @@ const MOST: u64 = 1 << 12;
 
 impl Front {
     /// That of a process. `None` if it has none, or another version of its layout. `public` are libgomp's public names.
-    pub(super) fn of(target: &dyn Target, public: &'static Vocabulary) -> Option<Front> {
+    pub(super) fn of(target: &dyn Target, public: &'static ShippedProfiles) -> Option<Front> {
         let modules = target.modules();
         // The archive's variable is not exported if nothing asks for it. Entry points are, since libgomp has them too: only of a program with
         // such are all symbols looked at.
@@ -80,7 +80,9 @@ impl Front {
     /// Whether a function is the library's: an entry point, or one with the name of its crate in it as compilers write that. The program
     /// may have functions whose names begin like libgomp's.
     fn has_name(&self, name: &str) -> bool {
-        self.public.names.contains(name) || name.starts_with("libgomp_ompt_") || name.contains("9gomp_ompt")
+        self.public.vocabulary().names.contains(name)
+            || name.starts_with("libgomp_ompt_")
+            || name.contains("9gomp_ompt")
     }
 
     /// Whether the code at this address calls the program's functions.

@@ -12,10 +12,9 @@ mod schema;
 pub(crate) mod stops;
 
 use std::cell::OnceCell;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ompd_layout::profile::Profiles;
+use ompd_layout::profile::ShippedProfiles;
 use ompd_layout::{Layout, Origin};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Module, Target};
@@ -149,10 +148,7 @@ enum Distance {
 }
 
 /// The layouts shipped for this family.
-fn profiles() -> &'static Profiles {
-    static PROFILES: OnceLock<Profiles> = OnceLock::new();
-    PROFILES.get_or_init(|| instance::parse_profiles(PROFILE_TEXTS, include_str!("profiles/exports.txt")))
-}
+static PROFILES: ShippedProfiles = ShippedProfiles::new(PROFILE_TEXTS, include_str!("profiles/exports.txt"));
 
 const PROFILE_TEXTS: &[&str] = &[
     include_str!("profiles/libgomp-class-c.json"),
@@ -167,7 +163,7 @@ pub(crate) fn origins() -> FamilyOrigins {
     FamilyOrigins {
         family: ABOUT.name,
         schema: ABOUT.layouts.schema,
-        profiles: profiles(),
+        profiles: &PROFILES,
         costs: schema::COSTS,
         recover: recover::recover,
         decoded: include_str!("profiles/decoded.txt"),
@@ -207,9 +203,9 @@ impl Gomp {
     ) -> Gomp {
         let resolved = instance::resolve(target, module, "GNU libgomp", origins, layouts);
         let bind = |layout: &Layout, mut info: InstanceInfo| {
-            let front = Front::of(target, &origins.profiles.vocabulary);
+            let front = Front::of(target, origins.profiles);
             info.reports_from = front.as_ref().map(|front| front.base);
-            let own_code = OwnCode::of(module, origins.names, &origins.profiles.vocabulary);
+            let own_code = OwnCode::of(module, origins.names, origins.profiles);
             Gomp { front, ..Gomp::bind(module, layout, info, own_code) }
         };
         let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(&layout, info)));

@@ -164,7 +164,7 @@ impl Asked<'_> {
         of: &FamilyOrigins,
         image: &impl ExportView,
     ) -> Result<Selection<'static>, Vec<Rejection>> {
-        let chosen = profile::select(of.profiles, image, &self.all())?;
+        let chosen = of.profiles.select(image, &self.all())?;
         if chosen.by_build_id || chosen.confirmed > 0 || self.ignore.contains(&Origin::Code) {
             return Ok(chosen);
         }
@@ -175,7 +175,7 @@ impl Asked<'_> {
     /// What is shipped for a program that has the runtime built in: see [`profile::common`]. Its code has to confirm
     /// some of it whatever else is not to be looked at, for there is no fingerprint that could.
     pub(super) fn common(&self, of: &FamilyOrigins, file: &ElfFile) -> Result<Shipped, Vec<Rejection>> {
-        let common = profile::common(of.profiles, &BuiltIn::of(file), &self.all())?;
+        let common = profile::common(of.profiles.all(), &BuiltIn::of(file), &self.all())?;
         let source = common.source();
         if common.confirmed == 0 {
             let why = "may be the one of a built-in runtime, but no value is confirmed by its code".to_owned();

@@ -47,10 +47,13 @@ pub(super) fn missing(layout: &Layout, of: &FamilyOrigins, answers: &[(FactSourc
 
 /// Takes away what this release, or a program that has the runtime built in, has no use for.
 pub(super) fn drop_needless(missing: &mut Vec<Lack>, of: &FamilyOrigins, file: &ElfFile) {
-    let needless: Vec<&str> =
-        of.only_with.iter().filter(|(_, with)| file.symbol(with).is_none()).map(|(value, _)| *value).collect();
+    // Symbols are looked up only for what is missing.
+    let is_needless = |name: &String| {
+        let mut of_it = of.only_with.iter().filter(|(value, _)| value == name);
+        of_it.any(|(_, with)| file.symbol(with).is_none())
+    };
     for lack in missing.iter_mut() {
-        lack.names.retain(|name| !needless.contains(&name.as_str()));
+        lack.names.retain(|name| !is_needless(name));
     }
     missing.retain(|lack| !lack.names.is_empty());
 }

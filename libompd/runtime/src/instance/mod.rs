@@ -17,7 +17,7 @@ use crate::excerpt::{Excerpt, Focus, Known};
 use crate::model::{Common, DeeperItems, Fact, IcvValue, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::stops::{AtStop, OwnCall, OwnSymbols, StopEvent, StopPoint, Stops, Values};
 
-pub(crate) use origins::{Cost, FamilyOrigins, parse_profiles};
+pub(crate) use origins::{Cost, FamilyOrigins};
 pub use resolve::{Analysis, LayoutsFrom};
 pub(crate) use resolve::{analyse, resolve};
 pub(crate) use self_check::{SelfCheck, checked};

@@ -1,6 +1,6 @@
 //! What a family says of its layouts: the origins that know them, and what each value is for.
 
-use ompd_layout::profile::Profiles;
+use ompd_layout::profile::ShippedProfiles;
 use ompd_layout::{Facts, Schema};
 use ompd_process::ByteOrder;
 use ompd_process::elf::ElfFile;
@@ -12,7 +12,7 @@ use crate::recover::Recovered;
 pub(crate) struct FamilyOrigins {
     pub(crate) family: &'static str,
     pub(crate) schema: &'static Schema,
-    pub(crate) profiles: &'static Profiles,
+    pub(crate) profiles: &'static ShippedProfiles,
     /// What each missing value costs.
     pub(crate) costs: &'static [Cost],
     pub(crate) recover: fn(&ElfFile) -> Recovered,
@@ -52,8 +52,3 @@ pub(crate) struct Described {
 }
 
 type ReadDescribed = fn(&[u8], ByteOrder, &dyn Fn(u64, u64) -> Option<u64>) -> Result<Facts, String>;
-
-/// Parses the profiles compiled into this program. They are tested to parse; if one did not, none would be used.
-pub(crate) fn parse_profiles(texts: &[&str], vocabulary: &str) -> Profiles {
-    Profiles::parse(texts, vocabulary).unwrap_or_default()
-}

@@ -17,10 +17,9 @@ pub(crate) mod stops;
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ompd_layout::profile::Profiles;
+use ompd_layout::profile::ShippedProfiles;
 use ompd_layout::{Layout, Origin};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Module, NativeThread, Registers, Target, TargetExt};
@@ -148,10 +147,7 @@ pub struct Kmp {
 }
 
 /// The layouts shipped for this family.
-fn profiles() -> &'static Profiles {
-    static PROFILES: OnceLock<Profiles> = OnceLock::new();
-    PROFILES.get_or_init(|| instance::parse_profiles(PROFILE_TEXTS, include_str!("profiles/exports.txt")))
-}
+static PROFILES: ShippedProfiles = ShippedProfiles::new(PROFILE_TEXTS, include_str!("profiles/exports.txt"));
 
 const PROFILE_TEXTS: &[&str] = &[
     include_str!("profiles/libomp-11.json"),
@@ -183,7 +179,7 @@ pub(crate) fn origins() -> FamilyOrigins {
     FamilyOrigins {
         family: ABOUT.name,
         schema: ABOUT.layouts.schema,
-        profiles: profiles(),
+        profiles: &PROFILES,
         costs: schema::COSTS,
         recover: recover::recover,
         decoded: include_str!("profiles/decoded.txt"),
@@ -228,7 +224,7 @@ impl Kmp {
         let product = if intel { "Intel libiomp5" } else { "LLVM libomp" };
         let resolved = instance::resolve(target, module, product, origins, layouts);
         let bind = |layout, info| {
-            let own_code = OwnCode::of(module, origins.names, &origins.profiles.vocabulary);
+            let own_code = OwnCode::of(module, origins.names, origins.profiles);
             Kmp::bind(target, module, layout, info, own_code)
         };
         let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(layout, info)));

@@ -3,9 +3,8 @@
 //! It is described by the debug information of the program that has it built in. `docs/new-runtime-family.md` walks through it.
 
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
-use ompd_layout::profile::Profiles;
+use ompd_layout::profile::ShippedProfiles;
 use ompd_layout::{GlobalSchema, Layout, Origin, Schema};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Live, Module, OpenOptions, Target, TargetExt};
@@ -68,11 +67,11 @@ impl Family for Toy {
     }
 
     fn origins(&self) -> FamilyOrigins {
-        static NONE: OnceLock<Profiles> = OnceLock::new();
+        static NONE: ShippedProfiles = ShippedProfiles::new(&[], "");
         FamilyOrigins {
             family: ABOUT.name,
             schema: &SCHEMA,
-            profiles: NONE.get_or_init(Profiles::default),
+            profiles: &NONE,
             costs: &[Cost { of: "toy_", text: "its threads are unknown" }],
             recover: |_| Recovered::default(),
             decoded: "",

@@ -101,6 +101,11 @@ pub fn judge(snapshots: &[RuntimeSnapshot], os: &OsState) -> WaitsFor {
     WaitsFor { graph, verdicts, waiting: Vec::new() }
 }
 
+/// What waits for what, without a verdict.
+pub fn unjudged(snapshots: &[RuntimeSnapshot], os: &OsState) -> WaitsFor {
+    WaitsFor { graph: Graph::of(snapshots, os, false), verdicts: Vec::new(), waiting: Vec::new() }
+}
+
 /// True if a process without a verdict may hang all the same. No thread of it was seen to be able to continue, but some
 /// were met in an instant that proves nothing. Another look may find them elsewhere.
 pub fn may_be_stuck(snapshots: &[RuntimeSnapshot], os: &OsState) -> bool {

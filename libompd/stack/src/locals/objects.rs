@@ -424,13 +424,15 @@ fn list(
             let Some(element) = entries.target(&place, &entry, gimli::DW_AT_type) else { return };
             let (size, total) = (size(entries, &element, depth), size(entries, &place, depth));
             let Some((size, total)) = size.zip(total) else { return };
+            // All elements have the same parts.
+            let mut parts = Vec::new();
+            list(entries, &element, 0, depth + 1, is_listed, &mut parts);
             let mut at = 0_u64;
-            let before = found.len();
-            while at < total && found.len() < MAX_LISTED {
+            while at < total && found.len() < MAX_LISTED && !parts.is_empty() {
                 let Some(begins) = offset.checked_add(at) else { break };
-                list(entries, &element, begins, depth + 1, is_listed, found);
-                let next = at.checked_add(size).filter(|_| found.len() > before);
-                let Some(next) = next else { break };
+                let part = |(within, of): &(u64, DieRef)| Some((begins.checked_add(*within)?, of.clone()));
+                found.extend(parts.iter().filter_map(part).take(MAX_LISTED - found.len()));
+                let Some(next) = at.checked_add(size) else { break };
                 at = next;
             }
         }

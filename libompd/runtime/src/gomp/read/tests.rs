@@ -6,7 +6,7 @@ use test_programs::thread_at;
 
 use super::*;
 use crate::bind::{SizeOf, Slot};
-use crate::gomp::{origins, profiles, schema};
+use crate::gomp::{PROFILES, origins, schema};
 use crate::handmade;
 use crate::owner::OwnCode;
 
@@ -35,11 +35,11 @@ type Made = handmade::Made<Gomp>;
 
 impl Made {
     fn new() -> Made {
-        let profile = profiles().classes.iter().find(|class| class.name.contains("class G")).expect("a profile");
+        let profile = PROFILES.all().classes.iter().find(|class| class.name.contains("class G")).expect("a profile");
         let mut facts = profile.facts.clone();
         facts.globals = [(schema::TLS_DISTANCE.to_owned(), BELOW.wrapping_neg())].into();
         Made::of("libgomp.so.1", facts, &VARIABLES, |_, module, layout, info| {
-            let own_code = OwnCode::of(module, origins().names, &origins().profiles.vocabulary);
+            let own_code = OwnCode::of(module, origins().names, origins().profiles);
             Gomp::bind(module, &layout, info, own_code)
         })
     }

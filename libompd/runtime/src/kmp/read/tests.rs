@@ -6,7 +6,7 @@ use test_programs::{ChangedTarget, thread_at};
 use super::*;
 use crate::bind::SizeOf;
 use crate::handmade;
-use crate::kmp::{origins, profiles, schema};
+use crate::kmp::{PROFILES, origins, schema};
 use crate::owner::OwnCode;
 
 mod locks;
@@ -23,11 +23,12 @@ type Made = handmade::Made<Kmp>;
 
 impl Made {
     fn new() -> Made {
-        let profile = profiles().classes.iter().find(|class| class.name.starts_with("libomp 19")).expect("a profile");
+        let profile =
+            PROFILES.all().classes.iter().find(|class| class.name.starts_with("libomp 19")).expect("a profile");
         let mut facts = profile.facts.clone();
         facts.globals.clear();
         let mut made = Made::of("libomp.so.5", facts, &VARIABLES, |target, module, layout, info| {
-            let own_code = OwnCode::of(module, origins().names, &origins().profiles.vocabulary);
+            let own_code = OwnCode::of(module, origins().names, origins().profiles);
             Kmp { lists_of_teams: Some(false), ..Kmp::bind(target, module, layout, info, own_code) }
         });
         let table = made.zeros(8 * 16);
