@@ -119,11 +119,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         plots.extend(drawn);
     };
     if wants(Section::Teams) {
-        let Teams { commands, deadlock, pauses } = measure_teams(&inspect, arguments)?;
+        let Teams { commands, proofs, deadlock, pauses } = measure_teams(&inspect, arguments)?;
         limits.extend(judge(&commands, &pauses));
         goals.extend(command_goals(&commands, &deadlock));
         goals.extend(pause_goals(&pauses));
         text += &commands_table(&commands);
+        text += &proofs_table(&commands, &proofs);
         text += &deadlock_text(&deadlock);
         show(&mut text, commands_plot(&commands));
         text += &pauses_table(&pauses);
@@ -207,6 +208,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 struct Teams {
     /// Commands on libgomp, for each team size.
     commands: Vec<(usize, Vec<Row>)>,
+    /// What showing that none of these threads runs takes by itself, in milliseconds.
+    proofs: Vec<(usize, Vec<f64>)>,
     /// The summary of a team of [`DEADLOCKED`] on libgomp that nothing can end.
     deadlock: Row,
     /// Pauses on every runtime, for each team size.
@@ -215,11 +218,14 @@ struct Teams {
 
 fn measure_teams(inspect: &Path, arguments: &Arguments) -> Result<Teams> {
     let mut commands = Vec::new();
+    let mut proofs = Vec::new();
     let mut pauses = Vec::new();
     let deadlock = measure_deadlock(inspect, arguments.rounds)?;
     for &threads in &arguments.threads {
         let team = start(Toolchain::Gcc, Runtime::Libgomp, threads, &[])?;
         commands.push((threads, measure_commands(inspect, &team, threads, arguments.rounds)?));
+        let proof = |_| Ok(floor::proof(team.pid)?.as_secs_f64() * 1e3);
+        proofs.push((threads, (0..3 * arguments.rounds).map(proof).collect::<Result<_>>()?));
         pauses.push(("libgomp", threads, measure_pauses(inspect, &team, threads, arguments.rounds)?));
     }
     match Toolchain::Clang.check().and_then(|()| Runtime::Libomp14.library()) {
@@ -231,7 +237,7 @@ fn measure_teams(inspect: &Path, arguments: &Arguments) -> Result<Teams> {
             }
         }
     }
-    Ok(Teams { commands, deadlock, pauses })
+    Ok(Teams { commands, proofs, deadlock, pauses })
 }
 
 /// How many threads the team has whose verdict is a deadlock.
@@ -684,6 +690,30 @@ fn commands_table(commands: &[(usize, Vec<Row>)]) -> String {
                 peak / first.peak(),
             );
         }
+    }
+    text + "\n"
+}
+
+/// The least that `threads` can take: its start, and showing that no thread runs. And how many times as long the others take.
+fn proofs_table(commands: &[(usize, Vec<Row>)], proofs: &[(usize, Vec<f64>)]) -> String {
+    let mut text = String::from(
+        "| threads | start (`--version`) | showing that no thread runs | `info threads` of gdb, to both | `eu-stack`, to both |\n\
+         |---:|---|---|---:|---:|\n",
+    );
+    for ((threads, rows), (_, proof)) in commands.iter().zip(proofs) {
+        let wall = |shown: &str| rows.iter().find(|row| row.shown == shown).map(Row::wall);
+        let (Some((start, start_least)), Some((proof, proof_least))) =
+            (wall(VERSION), median_and_least(proof.iter().copied()))
+        else {
+            continue;
+        };
+        let times =
+            |shown| wall(shown).map_or("–".to_owned(), |(wall, _)| format!("{:.1} ×", wall / (start + proof)));
+        text += &format!(
+            "| {threads} | {start:.1} ms (least {start_least:.1}) | {proof:.2} ms (least {proof_least:.2}) | {} | {} |\n",
+            times(GDB_THREADS),
+            times(STACKS),
+        );
     }
     text + "\n"
 }

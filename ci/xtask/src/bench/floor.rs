@@ -1,12 +1,15 @@
-//! The shortest pause a tool of our kind can cause.
+//! The shortest pause a tool of our kind can cause, and the least time that a look without a pause can take.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::IoSliceMut;
+use std::num::NonZero;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use nix::fcntl::{OFlag, openat};
 use nix::libc::PTRACE_EVENT_STOP;
 use nix::sys::ptrace::{self, Options, regset};
+use nix::sys::stat::Mode;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -101,6 +104,35 @@ pub fn pause_with_stacks(pid: i32) -> Result<(Duration, u64)> {
     Ok((held, copied as u64))
 }
 
+/// What it takes at least to show that no thread of a process runs. The threads are listed. Of each is read in `/proc` what it sleeps in, and
+/// before and after that how often it was given a processor. As many threads as there are processors share the work, as in
+/// `ompd-inspect`. The bytes are read, and nothing is made of them.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn proof(pid: i32) -> Result<Duration> {
+    let began = Instant::now();
+    let tids = threads(pid)?;
+    let task = File::open(format!("/proc/{pid}/task")).with_context(|| format!("no process {pid}"))?;
+    let parts = std::thread::available_parallelism().map_or(1, NonZero::get);
+    for names in [&["schedstat", "syscall", "status"][..], &["schedstat"]] {
+        let read_part = |part: &[Pid]| -> Result<()> {
+            let mut bytes = vec![0; PAGE];
+            for (tid, name) in part.iter().flat_map(|tid| names.iter().map(move |name| (tid, name))) {
+                let file = openat(&task, format!("{tid}/{name}").as_str(), OFlag::O_RDONLY, Mode::empty())?;
+                ensure!(nix::unistd::read(&file, &mut bytes)? > 0, "{name} of {tid} is empty");
+            }
+            Ok(())
+        };
+        let parts = tids.chunks(tids.len().div_ceil(parts).max(1));
+        std::thread::scope(|scope| -> Result<()> {
+            let read: Vec<_> = parts.map(|part| scope.spawn(move || read_part(part))).collect();
+            read.into_iter().try_for_each(|part| part.join().map_err(|_| anyhow!("a reader has panicked"))?)
+        })?;
+    }
+    Ok(began.elapsed())
+}
+
 /// What we copy of all stacks together, and of each at least and at most (`ompd-stack`, capture.rs).
 const STACKS: usize = 64 << 20;
 const LEAST_STACK: usize = 256 << 10;
@@ -157,6 +189,7 @@ mod tests {
             let running = Launch::new(&program, runtime, Env::Settled).argument("5").start()?;
             assert_eq!(threads(running.pid)?.len(), 5);
             assert!(pause(running.pid)? > Duration::ZERO);
+            assert!(proof(running.pid)? > Duration::ZERO);
             let (held, copied) = pause_with_stacks(running.pid)?;
             assert!(held > Duration::ZERO && copied > 5 * RED_ZONE as u64);
             assert_eq!(running.release()?.progress, 5);

@@ -89,6 +89,7 @@ impl ElfFile {
         let is_in = |table: &SymbolTable| table.entries().iter().any(|entry| table.has_prefix(entry, prefix));
         is_in(self.dynsym())
             || is_in(self.symtab())
+            || is_in(self.mini())
             || self.separate_debug_file().is_some_and(|file| is_in(file.symtab()))
     }
 
