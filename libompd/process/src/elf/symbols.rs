@@ -161,7 +161,8 @@ impl SymbolTable {
     }
 
     /// Whether `.dynsym` defines `name` for others, by the hash table that the dynamic linker uses (`DT_GNU_HASH`). `None` if the file
-    /// has no usable one, or the symbol is one that [`SymbolTable::read`] leaves out. Not the parser's look-up: it shifts by a number of the file, and compares any number of long names.
+    /// has no usable one, or the symbol is one that [`SymbolTable::read`] leaves out. Not the parser's look-up: it shifts by a number of
+    /// the file, and compares any number of long names.
     pub fn is_exported<E: FileHeader<Endian = Endianness>>(data: &Source, name: &str) -> Option<bool> {
         /// No more symbols of a sound file have the same hash.
         const MOST: usize = 8;

@@ -262,6 +262,9 @@ impl Surroundings {
 
     /// What one process holds. Of all processes `left` descriptors are looked at. `are_counted`: the kernel shows how many it has.
     fn held_by(&self, pid: i32, user: u32, are_counted: bool, links: &BTreeSet<String>, left: &AtomicUsize) -> Scan {
+        if left.load(Ordering::Relaxed) == 0 {
+            return Scan::Partial(Vec::new());
+        }
         let other = ProcDir::new(&self.process.root, pid);
         let failed = || if other.path("").exists() { Scan::Partial(Vec::new()) } else { Scan::Ended };
         let own = pid == self.process.pid;
@@ -285,9 +288,10 @@ impl Surroundings {
         };
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let Ok(mut directory) = Dir::open(&files.path("fd"), flags, Mode::empty()) else { return failed() };
-        let listed: Vec<i32> = directory.iter().flatten().filter_map(|entry| number(&entry)).take(MOST_LINKS).collect();
+        // The first error ends it: the next reads would fail in the same way, without an end.
+        let Ok(listed) = directory.iter().take(MOST_LINKS).collect::<Result<Vec<Entry>, _>>() else { return failed() };
         let mut held = Vec::new();
-        for number in listed {
+        for number in listed.iter().filter_map(number) {
             let is_allowed =
                 left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
             if !is_allowed {

@@ -431,8 +431,10 @@ fn list(
             while at < total && found.len() < MAX_LISTED && !parts.is_empty() {
                 let Some(begins) = offset.checked_add(at) else { break };
                 let part = |(within, of): &(u64, DieRef)| Some((begins.checked_add(*within)?, of.clone()));
-                found.extend(parts.iter().filter_map(part).take(MAX_LISTED - found.len()));
-                let Some(next) = at.checked_add(size) else { break };
+                let before = found.len();
+                found.extend(parts.iter().filter_map(part).take(MAX_LISTED - before));
+                let next = at.checked_add(size).filter(|_| found.len() > before);
+                let Some(next) = next else { break };
                 at = next;
             }
         }
