@@ -36,7 +36,7 @@ pub(crate) use debuginfod::Debuginfod;
 pub(crate) use placed::code_ranges;
 pub use program::SourceFile;
 use program::TlsSegment;
-use symbols::{Entry, SymbolTable};
+use symbols::{Entry, Lazy, SymbolTable, Wanted};
 
 /// Sections that would decompress to more than this are treated as absent.
 const MAX_SECTION: u64 = 1 << 30;
@@ -90,8 +90,8 @@ pub struct ElfFile {
     loads: Vec<Load>,
     tls: Option<TlsSegment>,
     search: DebugSearch,
-    dynsym: OnceLock<SymbolTable>,
-    symtab: OnceLock<SymbolTable>,
+    dynsym: Lazy,
+    symtab: Lazy,
     mini: OnceLock<SymbolTable>,
     frames: OnceLock<Vec<Range<u64>>>,
     relocations: OnceLock<BTreeMap<u64, Reloc>>,
@@ -138,8 +138,8 @@ impl ElfFile {
             loads: Vec::new(),
             tls: None,
             search: DebugSearch::default(),
-            dynsym: OnceLock::new(),
-            symtab: OnceLock::new(),
+            dynsym: Lazy::default(),
+            symtab: Lazy::default(),
             mini: OnceLock::new(),
             frames: OnceLock::new(),
             relocations: OnceLock::new(),
@@ -292,7 +292,7 @@ impl ElfFile {
     /// Whether `.dynsym` defines `name` for others, without a table of all symbols: most files are asked for few names. `None` if there
     /// is such a table, which answers faster, or if only one can tell.
     fn exports_by_hash(&self, name: &str) -> Option<bool> {
-        match self.dynsym.get() {
+        match self.dynsym.table.get() {
             Some(_) => None,
             None => by_class!(self, SymbolTable::is_exported, self.source(), name),
         }
@@ -318,9 +318,39 @@ impl ElfFile {
 
     /// See [`crate::Module::symbol_at`]; addresses are the file's.
     pub fn symbol_at(&self, addr: Addr) -> Option<(Symbol, u64)> {
-        let symbol = self.first_in_tables(true, |table| table.covering(addr.0, |entry| !table.is_mark(entry)))?;
-        let distance = addr.0.checked_sub(symbol.addr.0)?;
-        Some((symbol, distance))
+        let wanted: Wanted = &|entry, name| !entry.is_mark(name);
+        let own = self.covering(addr.0, wanted);
+        let (entry, name, origin) = own.or_else(|| {
+            let (entry, name) = self.separate_debug_file()?.covering_in(false, addr.0, wanted)?;
+            Some((entry, name, SymbolOrigin::DebugFile))
+        })?;
+        let distance = addr.0.checked_sub(entry.addr)?;
+        let Entry { addr, size, tls, .. } = entry;
+        Some((Symbol { name: name.into_owned(), addr: Addr(addr), size, tls, origin }, distance))
+    }
+
+    /// The symbol of this very file that covers `addr`, with its name.
+    fn covering(&self, addr: u64, wanted: Wanted) -> Option<(Entry, Cow<'_, str>, SymbolOrigin)> {
+        let of = |(entry, name), origin| Some((entry, name, origin));
+        let of_mini = || {
+            let entry = self.mini().covering(addr, wanted)?;
+            Some((entry.clone(), self.mini().name_of(entry)))
+        };
+        let dynsym = self.covering_in(true, addr, wanted).and_then(|found| of(found, SymbolOrigin::Dynsym));
+        let symtab = || self.covering_in(false, addr, wanted).and_then(|found| of(found, SymbolOrigin::Symtab));
+        dynsym.or_else(symtab).or_else(|| of(of_mini()?, SymbolOrigin::MiniDebugInfo))
+    }
+
+    /// The same in `.dynsym` or `.symtab`.
+    fn covering_in(&self, dynamic: bool, addr: u64, wanted: Wanted) -> Option<(Entry, Cow<'_, str>)> {
+        let lazy = if dynamic { &self.dynsym } else { &self.symtab };
+        if lazy.is_left_in_file() {
+            let found = by_class!(self, SymbolTable::covering_in_file, self.source(), dynamic, addr, wanted);
+            return found.unwrap_or_default().map(|(entry, name)| (entry, name.into()));
+        }
+        let table = if dynamic { self.dynsym() } else { self.symtab() };
+        let entry = table.covering(addr, wanted)?;
+        Some((entry.clone(), table.name_of(entry)))
     }
 
     /// Asks the tables in order of [`SymbolOrigin`], `.dynsym` only if it is `exported`; the debug file last, because finding it costs
@@ -330,23 +360,15 @@ impl ElfFile {
         exported: bool,
         ask: impl Fn(&'a SymbolTable) -> Option<&'a Entry>,
     ) -> Option<Symbol> {
-        let own = self.first_in_own_tables(exported, &ask);
-        own.or_else(|| {
-            let file: &'a ElfFile = self.separate_debug_file()?.as_ref();
-            ask(file.symtab()).map(|e| (file.symtab(), e, SymbolOrigin::DebugFile))
-        })
-        .map(|(table, entry, origin)| named(table, entry, origin))
-    }
-
-    fn first_in_own_tables<'a>(
-        &'a self,
-        exported: bool,
-        ask: &impl Fn(&'a SymbolTable) -> Option<&'a Entry>,
-    ) -> Option<(&'a SymbolTable, &'a Entry, SymbolOrigin)> {
         let of = |table: &'a SymbolTable, origin| ask(table).map(|entry| (table, entry, origin));
         let dynsym = || if exported { of(self.dynsym(), SymbolOrigin::Dynsym) } else { None };
         let symtab = || of(self.symtab(), SymbolOrigin::Symtab);
-        dynsym().or_else(symtab).or_else(|| of(self.mini(), SymbolOrigin::MiniDebugInfo))
+        let own = dynsym().or_else(symtab).or_else(|| of(self.mini(), SymbolOrigin::MiniDebugInfo));
+        own.or_else(|| {
+            let file: &'a ElfFile = self.separate_debug_file()?.as_ref();
+            of(file.symtab(), SymbolOrigin::DebugFile)
+        })
+        .map(|(table, entry, origin)| named(table, entry, origin))
     }
 
     /// All symbol tables of this very file.
@@ -355,11 +377,11 @@ impl ElfFile {
     }
 
     fn dynsym(&self) -> &SymbolTable {
-        self.dynsym.get_or_init(|| by_class!(self, SymbolTable::read, &self.source, true).unwrap_or_default())
+        self.dynsym.table.get_or_init(|| by_class!(self, SymbolTable::read, &self.source, true).unwrap_or_default())
     }
 
     fn symtab(&self) -> &SymbolTable {
-        self.symtab.get_or_init(|| by_class!(self, SymbolTable::read, &self.source, false).unwrap_or_default())
+        self.symtab.table.get_or_init(|| by_class!(self, SymbolTable::read, &self.source, false).unwrap_or_default())
     }
 
     /// `.gnu_debugdata`: an xz-compressed ELF file that holds just a `.symtab` (GDB manual, "MiniDebugInfo").

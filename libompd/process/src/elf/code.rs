@@ -76,8 +76,8 @@ impl ElfFile {
     /// Extent of the function that contains `svma`: by symbol size, else by the frame description in `.eh_frame`
     /// (which survives `strip`).
     pub fn function_range(&self, svma: u64) -> Option<Range<u64>> {
-        let by_symbol = self.first_in_own_tables(true, &|t| t.covering(svma, |e| e.function && e.size > 0));
-        if let Some((_, entry, _)) = by_symbol {
+        let by_symbol = self.covering(svma, &|entry, _| entry.function && entry.size > 0);
+        if let Some((entry, ..)) = by_symbol {
             return Some(entry.addr..entry.addr.checked_add(entry.size)?);
         }
         let frames = self.frames();

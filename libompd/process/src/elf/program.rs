@@ -98,7 +98,7 @@ impl ElfFile {
     pub fn source_of(&self, svma: u64) -> Option<SourceFile<'_>> {
         let tables = [self.symtab()].into_iter().chain(self.separate_debug_file().map(|file| file.symtab()));
         for table in tables {
-            let Some(entry) = table.covering(svma, |_| true) else { continue };
+            let Some(entry) = table.covering(svma, &|_, _| true) else { continue };
             let locals = table.of_same_file(entry).collect();
             return (!entry.global).then(|| SourceFile { name: table.file_name(entry), locals });
         }
