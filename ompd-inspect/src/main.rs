@@ -48,7 +48,8 @@ const PAGE_WIDTH: u16 = 120;
 
 fn main() -> ExitCode {
     memory::keep();
-    let matches = args::command_line().get_matches();
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let matches = args::command_line_of(&arguments).get_matches_from(&arguments);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let color = match cli.options.color {
         Color::Auto => ColorChoice::Auto,

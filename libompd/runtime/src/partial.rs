@@ -164,8 +164,12 @@ fn check(
 }
 
 /// Only what `recover` says counts.
-const ONLY_CODE: LayoutsFrom<'static> =
-    LayoutsFrom { ignore: &[Origin::Profile, Origin::Dwarf, Origin::Table, Origin::Symbol], anew: true, cache: None };
+const ONLY_CODE: LayoutsFrom<'static> = LayoutsFrom {
+    ignore: &[Origin::Profile, Origin::Dwarf, Origin::Table, Origin::Symbol],
+    anew: true,
+    cache: None,
+    refuses_profile: false,
+};
 
 #[test]
 fn libgomp() {

@@ -14,7 +14,7 @@ pub use commands::{
     TargetArg, TasksArgs, TopArgs, WaitsArgs,
 };
 pub use options::Options;
-pub use unused::{command_line, refuse};
+pub use unused::{command_line, command_line_of, refuse};
 pub use values::{Color, FailOn};
 
 /// Options that few need: `--help` leaves them out, `--help-all` and `help` show them.

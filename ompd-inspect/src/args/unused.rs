@@ -1,5 +1,7 @@
 //! Options that a command refuses or has no use for: its help leaves them out.
 
+use std::ffi::OsString;
+
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _};
 
@@ -48,12 +50,25 @@ const REMEDIES: [(&str, &str); 3] = [
 
 /// The command line. The help of a command leaves out the options that it does not use.
 pub fn command_line() -> clap::Command {
+    hiding(|_| true)
+}
+
+/// The same for these arguments: most looks name no command that leaves options out.
+pub fn command_line_of(arguments: &[OsString]) -> clap::Command {
+    hiding(|command| arguments.iter().any(|argument| argument == command))
+}
+
+fn hiding(is_named: impl Fn(&str) -> bool) -> clap::Command {
     let all = Cli::command();
+    let named: Vec<_> = UNUSED.iter().filter(|(name, _)| is_named(name)).collect();
+    if named.is_empty() {
+        return all;
+    }
     let hidden = |id: &&str| {
         let option = all.get_arguments().find(|option| option.get_id() == *id);
         option.map(|option| option.clone().hide(true))
     };
-    UNUSED.iter().fold(all.clone(), |line, (name, options)| {
+    named.into_iter().fold(all.clone(), |line, (name, options)| {
         line.mut_subcommand(name, |command| command.args(options.iter().filter_map(hidden)))
     })
 }
@@ -90,6 +105,19 @@ mod tests {
                 |id: &&&str| command.get_arguments().any(|option| option.get_id() == **id && option.is_hide_set());
             let shown: Vec<_> = options.iter().filter(|id| !hides(id)).collect();
             assert!(shown.is_empty(), "{name} shows {shown:?}");
+        }
+    }
+
+    #[test]
+    fn the_help_of_a_named_command_is_that_of_the_whole_command_line() {
+        for command in command_line().get_subcommands().map(|command| command.get_name().to_owned()) {
+            for arguments in [["ompd-inspect", &command, "--help"], ["ompd-inspect", "help", &command]] {
+                let arguments: Vec<OsString> = arguments.map(OsString::from).to_vec();
+                let help = |line: clap::Command| {
+                    line.try_get_matches_from(&arguments).expect_err("help is no command line").to_string()
+                };
+                assert_eq!(help(command_line_of(&arguments)), help(command_line()), "{arguments:?}");
+            }
         }
     }
 

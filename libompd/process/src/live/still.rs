@@ -18,7 +18,7 @@ use crate::options::Pause;
 use crate::thread::{Registers, Thread};
 use crate::{Holder, TargetExt as _};
 
-/// How often the threads are listed at most. Two listings are enough unless threads come and go.
+/// How often the threads are listed at most. One listing is enough unless threads come and go.
 const MAX_LISTINGS: usize = 16;
 
 /// Why a thread has no registers that ran.
@@ -58,18 +58,19 @@ impl Stillness {
         let mut threads: BTreeMap<i32, Option<Sleep>> = BTreeMap::new();
         for _ in 0..MAX_LISTINGS {
             let listed = process.tasks()?;
-            let stat = process.stat()?;
-            let is_new = listed.iter().any(|tid| !threads.contains_key(tid));
-            if !is_new {
+            let new: Vec<i32> = listed.iter().copied().filter(|tid| !threads.contains_key(tid)).collect();
+            // A listing may miss a thread while others end. Then the number is wrong, and the next one has it.
+            if listed.len() != threads.len() + new.len() {
+                let listed: HashSet<i32> = listed.into_iter().collect();
                 threads.retain(|tid, _| listed.contains(tid));
             }
-            // A listing may miss a thread while others end. The number comes from elsewhere.
-            if !is_new && usize::try_from(stat.num_threads) == Ok(threads.len()) {
-                return Ok(Stillness { started: stat.starttime, threads, is_closed: true });
-            }
-            let new: Vec<i32> = listed.into_iter().filter(|tid| !threads.contains_key(tid)).collect();
             let sleeps = Tasks::ask_all(process, &new, ask)?;
             threads.extend(new.into_iter().zip(sleeps));
+            // All these exist if they have not moved at the end. So if there are no more, there are no others.
+            let stat = process.stat()?;
+            if usize::try_from(stat.num_threads) == Ok(threads.len()) {
+                return Ok(Stillness { started: stat.starttime, threads, is_closed: true });
+            }
         }
         Ok(Stillness { started: process.stat()?.starttime, threads, is_closed: false })
     }

@@ -26,7 +26,7 @@ use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
 use crate::gomp::reason::Own;
 use crate::icvs::{Kept, texts};
-use crate::instance::{self, Between, FamilyOrigins, LayoutsFrom, Runtime};
+use crate::instance::{self, Basis, Between, FamilyOrigins, LayoutsFrom, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{CodeOwner, OwnCode};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
@@ -126,10 +126,9 @@ pub struct Gomp {
     events: Option<bool>,
     /// What stands in front of it and reports to tools.
     front: Option<Front>,
+    basis: Basis,
     /// Itself without the shipped profile, should that turn out not to fit.
-    without_profile: Option<Box<Gomp>>,
-    /// What the code says is from the cache.
-    is_cached: bool,
+    without_profile: OnceCell<Box<Gomp>>,
     /// Itself with the code decoded, should memory contradict the cache.
     decoded_anew: OnceCell<Box<Gomp>>,
     /// Where it can be stopped, once that was asked for.
@@ -201,22 +200,28 @@ impl Gomp {
         origins: &FamilyOrigins,
         layouts: LayoutsFrom<'_>,
     ) -> Gomp {
-        let resolved = instance::resolve(target, module, "GNU libgomp", origins, layouts);
-        let bind = |layout: &Layout, mut info: InstanceInfo| {
-            let front = Front::of(target, origins.profiles);
-            info.reports_from = front.as_ref().map(|front| front.base);
-            let own_code = OwnCode::of(module, origins.names, origins.profiles);
-            Gomp { front, ..Gomp::bind(module, layout, info, own_code) }
-        };
-        let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(&layout, info)));
-        Gomp { without_profile: plain, is_cached: resolved.is_cached, ..bind(&resolved.layout, resolved.info) }
+        let instance::Resolved { layout, info, basis } =
+            instance::resolve(target, module, "GNU libgomp", origins, layouts);
+        let front = Front::of(target, origins.profiles);
+        let info = InstanceInfo { reports_from: front.as_ref().map(|front| front.base), ..info };
+        let own_code = OwnCode::of(module, origins.names, origins.profiles);
+        Gomp { front, basis, ..Gomp::bind(module, &layout, info, own_code) }
     }
 
     /// The same with its code decoded, if what the code says was in the cache.
     fn decoded_anew(&self, target: &dyn Target) -> Option<&Gomp> {
-        let module = target.modules().iter().find(|module| self.is_cached && module.base() == self.info.base)?;
-        let anew = LayoutsFrom { anew: true, ..LayoutsFrom::default() };
-        Some(self.decoded_anew.get_or_init(|| Box::new(Gomp::with(target, module, &origins(), anew))))
+        self.again(target, self.basis.decoded_anew()?, &self.decoded_anew)
+    }
+
+    /// The same with another layout, which is made once.
+    fn again<'a>(
+        &'a self,
+        target: &dyn Target,
+        layouts: LayoutsFrom<'_>,
+        made: &'a OnceCell<Box<Gomp>>,
+    ) -> Option<&'a Gomp> {
+        let module = target.modules().iter().find(|module| module.base() == self.info.base)?;
+        Some(made.get_or_init(|| Box::new(Gomp::with(target, module, &origins(), layouts))))
     }
 
     fn bind(module: &Module, layout: &Layout, info: InstanceInfo, own_code: OwnCode) -> Gomp {
@@ -251,8 +256,8 @@ impl Gomp {
             events: (!program && module.file.is_ok()).then(|| module.exports("omp_fulfill_event")),
             info,
             front: None,
-            without_profile: None,
-            is_cached: false,
+            basis: Basis::default(),
+            without_profile: OnceCell::new(),
             decoded_anew: OnceCell::new(),
             stops: OnceCell::new(),
             fits: AtomicBool::new(false),
@@ -273,7 +278,10 @@ impl Runtime for Gomp {
     }
 
     fn snapshot(&self, target: &dyn Target) -> RawSnapshot {
-        let plain = self.without_profile.as_deref().map(|plain| || read::snapshot(plain, target).0);
+        let plain = || {
+            let plain = self.again(target, self.basis.without_profile()?, &self.without_profile)?;
+            Some(read::snapshot(plain, target).0)
+        };
         let first = read::snapshot(self, target);
         // Memory counts for more than a cache.
         if first.1.failure().is_some()

@@ -143,19 +143,6 @@ impl Asked<'_> {
         self.details(lines.collect());
     }
 
-    /// The same as if the profile that was chosen had been refused; `None` if none was.
-    pub(super) fn without_profile(&self) -> Option<Asked<'static>> {
-        let is_profile = |source: &FactSource, facts: &Facts| source.origin == Origin::Profile && !facts.is_empty();
-        let (profile, _) = self.answers.iter().find(|(source, facts)| is_profile(source, facts))?;
-        let mut asked = Asked { answers: self.answers.clone(), reports: self.reports.clone(), ..Asked::default() };
-        asked.answers.retain(|(source, _)| source.origin != Origin::Profile);
-        for report in asked.reports.iter_mut().filter(|r| r.origin == Origin::Profile && *r.detail == *profile.detail) {
-            report.values = 0;
-            report.note = Some("not used: contradicted by what this process has in memory".to_owned());
-        }
-        Some(asked)
-    }
-
     /// The profile for an image. Builds configured otherwise (without OMPT, say) export the same and have another
     /// layout. So for a build that is not listed, another source has to confirm at least one value. A caller that
     /// ignores the code has decided otherwise.

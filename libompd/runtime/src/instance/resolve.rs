@@ -21,6 +21,30 @@ pub struct LayoutsFrom<'a> {
     pub anew: bool,
     /// Where is kept what was decoded, of builds of which it is not shipped. With [`LayoutsFrom::anew`] it is only compared.
     pub cache: Option<&'a decoded::Cache>,
+    /// The shipped profile is not used: what a process has in memory has contradicted it.
+    pub refuses_profile: bool,
+}
+
+/// What a layout rests on that memory may contradict. Then it is made anew.
+#[derive(Debug, Default)]
+pub(crate) struct Basis {
+    /// What the code says is from the cache.
+    is_cached: bool,
+    has_profile: bool,
+    ignore: Vec<Origin>,
+}
+
+impl Basis {
+    /// How it is made with the code decoded, if what the code says was in the cache.
+    pub(crate) fn decoded_anew(&self) -> Option<LayoutsFrom<'_>> {
+        self.is_cached.then(|| LayoutsFrom { ignore: &self.ignore, anew: true, ..LayoutsFrom::default() })
+    }
+
+    /// How it is made without the shipped profile, if one was used.
+    pub(crate) fn without_profile(&self) -> Option<LayoutsFrom<'_>> {
+        let layouts = LayoutsFrom { ignore: &self.ignore, anew: true, refuses_profile: true, ..LayoutsFrom::default() };
+        self.has_profile.then_some(layouts)
+    }
 }
 
 /// What can be said of a runtime's layout from its file alone, without a process: see [`crate::analyse`].
@@ -60,10 +84,7 @@ pub(crate) fn analyse(file: &ElfFile, of: &FamilyOrigins) -> Analysis {
 pub(crate) struct Resolved {
     pub(crate) layout: Layout,
     pub(crate) info: InstanceInfo,
-    /// The same without the shipped profile, for a process in which the profile turns out not to fit.
-    pub(crate) without_profile: Option<(Layout, InstanceInfo)>,
-    /// What the code says is from the cache.
-    pub(crate) is_cached: bool,
+    pub(crate) basis: Basis,
 }
 
 /// Asks every origin, merges the answers, and files who said what. A record of the cache that another origin contradicts is not
@@ -84,7 +105,7 @@ pub(crate) fn resolve(
     };
     let (resolved, contradicted) = resolve_by(target, module, product, of, layouts, cache);
     match cache {
-        CacheUse::Use(cache) if resolved.is_cached && contradicted => {
+        CacheUse::Use(cache) if resolved.basis.is_cached && contradicted => {
             resolve_by(target, module, product, of, layouts, CacheUse::Doubt(cache)).0
         }
         _ => resolved,
@@ -125,7 +146,12 @@ fn resolve_by(
         Some(file) => asked.select(of, file).map(Shipped::from),
         None => asked.select(of, &WithoutFile(module, target.arch())).map(Shipped::from),
     };
+    let has_profile = !layouts.refuses_profile && selected.as_ref().is_ok_and(|shipped| !shipped.facts.is_empty());
     match selected {
+        Ok(Shipped { source, .. }) if layouts.refuses_profile => {
+            let note = "not used: contradicted by what this process has in memory";
+            asked.add(source, Facts::default(), Some(note.to_owned()));
+        }
         Ok(Shipped { source, facts, note }) => asked.add(source, facts, Some(note)),
         Err(rejections) => {
             // A profile that would fit but for its values is worth a word to everybody.
@@ -145,16 +171,14 @@ fn resolve_by(
     }
 
     let needed_by = needed_by(target.modules(), target.process().exe.as_deref(), module);
-    let without_profile =
-        asked.without_profile().map(|asked| conclude(asked, issues.clone(), module, product, of, &needed_by));
-    let is_cached = asked.is_cached;
-    let (layout, info) = conclude(asked, issues, module, product, of, &needed_by);
+    let basis = Basis { is_cached: asked.is_cached, has_profile, ignore: layouts.ignore.to_vec() };
+    let (layout, info) = conclude(asked, issues, module, product, of, needed_by);
     let is_of_code = |issue: &Issue| {
         let Reason::Trouble(Trouble::LayoutsDiffer { how }) = &issue.what else { return false };
         [&how.kept_from, &how.other_from].iter().any(|source| source.origin == Origin::Code)
     };
     contradicted |= info.issues.iter().any(is_of_code);
-    (Resolved { layout, info, without_profile, is_cached }, contradicted)
+    (Resolved { layout, info, basis }, contradicted)
 }
 
 /// Merges the answers.
@@ -164,7 +188,7 @@ fn conclude(
     module: &Module,
     product: &'static str,
     of: &FamilyOrigins,
-    needed_by: &Option<NeededBy>,
+    needed_by: Option<NeededBy>,
 ) -> (Layout, InstanceInfo) {
     let (layout, mismatches) = Layout::resolve(&asked.answers);
     issues.extend(mismatches.iter().map(|m| Issue::new("layout", Trouble::LayoutsDiffer { how: Box::new(m.clone()) })));
@@ -194,7 +218,7 @@ fn conclude(
         base: module.base(),
         reports_from: None,
         build_id: module.build_id.clone(),
-        needed_by: needed_by.clone(),
+        needed_by,
         origins: asked.reports,
         layout: entries,
         missing,

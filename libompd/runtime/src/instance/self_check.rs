@@ -56,22 +56,21 @@ impl SelfCheck {
 pub(crate) fn checked(
     target: &dyn Target,
     first: (RawSnapshot, SelfCheck),
-    plain: Option<impl FnOnce() -> RawSnapshot>,
+    plain: impl FnOnce() -> Option<RawSnapshot>,
 ) -> RawSnapshot {
     let mut snapshot = unrefused(first, plain);
     forget_stray_functions(target, &mut snapshot);
     snapshot
 }
 
-fn unrefused(first: (RawSnapshot, SelfCheck), plain: Option<impl FnOnce() -> RawSnapshot>) -> RawSnapshot {
+fn unrefused(first: (RawSnapshot, SelfCheck), plain: impl FnOnce() -> Option<RawSnapshot>) -> RawSnapshot {
     let (mut snapshot, check) = first;
     let Some(broken) = check.failure() else { return snapshot };
-    let Some(plain) = plain else {
+    let Some(mut plain) = plain() else {
         // Nobody guessed this layout, so it is the process that is odd, or was caught in the middle of something.
         snapshot.issues.insert(0, Issue::new("memory", Trouble::MemoryContradicts { broken }));
         return snapshot;
     };
-    let mut plain = plain();
     let profile = snapshot.instance.origins.iter().find(|o| o.origin == Origin::Profile && o.values > 0);
     let name = profile.map_or("profile", |p| &p.detail);
     plain.issues.insert(0, Issue::new("layout", Trouble::LayoutRefused { name: name.to_owned(), broken }));

@@ -32,7 +32,7 @@ use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
 use crate::icvs::{Kept, texts};
 use crate::instance::origins::Described;
-use crate::instance::{self, FamilyOrigins, LayoutsFrom, Runtime};
+use crate::instance::{self, Basis, FamilyOrigins, LayoutsFrom, Runtime};
 use crate::kmp::reason::Own;
 use crate::model::{DeeperItems, Fact, IcvValue, Icvs, InstanceInfo, RawSnapshot, Reason, Setting};
 use crate::noted::note;
@@ -127,10 +127,9 @@ pub struct Kmp {
     lists_of_teams: Option<bool>,
     /// Mapped ranges of the C library: the runtime waits through it.
     libc: Vec<std::ops::Range<u64>>,
+    basis: Basis,
     /// Itself without the shipped profile, should that turn out not to fit.
-    without_profile: Option<Box<Kmp>>,
-    /// What the code says is from the cache.
-    is_cached: bool,
+    without_profile: OnceCell<Box<Kmp>>,
     /// Itself with the code decoded, should memory contradict the cache.
     decoded_anew: OnceCell<Box<Kmp>>,
     /// Where it can be stopped, once that was asked for.
@@ -222,13 +221,9 @@ impl Kmp {
     pub(crate) fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, layouts: LayoutsFrom<'_>) -> Kmp {
         let intel = module.symbol(described::SYMBOL).is_some_and(|s| s.size >= described::MIN_SIZE);
         let product = if intel { "Intel libiomp5" } else { "LLVM libomp" };
-        let resolved = instance::resolve(target, module, product, origins, layouts);
-        let bind = |layout, info| {
-            let own_code = OwnCode::of(module, origins.names, origins.profiles);
-            Kmp::bind(target, module, layout, info, own_code)
-        };
-        let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(layout, info)));
-        Kmp { without_profile: plain, is_cached: resolved.is_cached, ..bind(resolved.layout, resolved.info) }
+        let instance::Resolved { layout, info, basis } = instance::resolve(target, module, product, origins, layouts);
+        let own_code = OwnCode::of(module, origins.names, origins.profiles);
+        Kmp { basis, ..Kmp::bind(target, module, layout, info, own_code) }
     }
 
     fn bind(target: &dyn Target, module: &Module, layout: Layout, info: InstanceInfo, own_code: OwnCode) -> Kmp {
@@ -247,8 +242,8 @@ impl Kmp {
             layout,
             libc,
             info,
-            without_profile: None,
-            is_cached: false,
+            basis: Basis::default(),
+            without_profile: OnceCell::new(),
             decoded_anew: OnceCell::new(),
             stops: OnceCell::new(),
             own: OnceCell::new(),
@@ -261,9 +256,18 @@ impl Kmp {
 
     /// The same with its code decoded, if what the code says was in the cache.
     fn decoded_anew(&self, target: &dyn Target) -> Option<&Kmp> {
-        let module = target.modules().iter().find(|module| self.is_cached && module.base() == self.info.base)?;
-        let anew = LayoutsFrom { anew: true, ..LayoutsFrom::default() };
-        Some(self.decoded_anew.get_or_init(|| Box::new(Kmp::with(target, module, &origins(), anew))))
+        self.again(target, self.basis.decoded_anew()?, &self.decoded_anew)
+    }
+
+    /// The same with another layout, which is made once.
+    fn again<'a>(
+        &'a self,
+        target: &dyn Target,
+        layouts: LayoutsFrom<'_>,
+        made: &'a OnceCell<Box<Kmp>>,
+    ) -> Option<&'a Kmp> {
+        let module = target.modules().iter().find(|module| module.base() == self.info.base)?;
+        Some(made.get_or_init(|| Box::new(Kmp::with(target, module, &origins(), layouts))))
     }
 
     fn global(&self, name: &'static str) -> Option<(Addr, Origin)> {
@@ -320,7 +324,10 @@ impl Runtime for Kmp {
     }
 
     fn snapshot(&self, target: &dyn Target) -> RawSnapshot {
-        let plain = self.without_profile.as_deref().map(|plain| || read::snapshot(plain, target).0);
+        let plain = || {
+            let plain = self.again(target, self.basis.without_profile()?, &self.without_profile)?;
+            Some(read::snapshot(plain, target).0)
+        };
         let first = read::snapshot(self, target);
         // Memory counts for more than a cache.
         if first.1.failure().is_some()
