@@ -122,7 +122,9 @@ impl Tasks {
                 break;
             }
         }
-        self.bytes.get(..length).map(String::from_utf8_lossy)
+        let bytes = self.bytes.get(..length)?;
+        // Nearly always it is text, which is found out faster than what to do where it is not.
+        Some(str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed))
     }
 
     /// See [`ProcDir::task_name`].
