@@ -72,7 +72,7 @@ impl Layouts {
 
     /// The same for an inspection.
     pub fn from(&self) -> LayoutsFrom<'_> {
-        LayoutsFrom { ignore: &self.ignore, anew: self.anew, cache: self.cache.as_ref(), ..LayoutsFrom::default() }
+        LayoutsFrom { ignore: &self.ignore, anew: self.anew, cache: self.cache.as_ref() }
     }
 }
 

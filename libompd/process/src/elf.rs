@@ -344,8 +344,10 @@ impl ElfFile {
     /// The same in `.dynsym` or `.symtab`.
     fn covering_in(&self, dynamic: bool, addr: u64, wanted: Wanted) -> Option<(Entry, Cow<'_, str>)> {
         let lazy = if dynamic { &self.dynsym } else { &self.symtab };
-        if lazy.is_left_in_file() {
-            let found = by_class!(self, SymbolTable::covering_in_file, self.source(), dynamic, addr, wanted);
+        let data = self.source();
+        let in_file = lazy
+            .in_file(data, |left| by_class!(self, SymbolTable::covering_in_file, data, dynamic, left, addr, wanted));
+        if let Some(found) = in_file {
             return found.unwrap_or_default().map(|(entry, name)| (entry, name.into()));
         }
         let table = if dynamic { self.dynsym() } else { self.symtab() };
@@ -505,6 +507,7 @@ fn named(table: &SymbolTable, entry: &Entry, origin: SymbolOrigin) -> Symbol {
 
 /// How much may be made of a file's tables. Each entry refers to a name anywhere in the file: without a bound they could
 /// all be one that is as long as the file.
+#[derive(Debug)]
 struct Allowance(u64);
 
 impl Allowance {

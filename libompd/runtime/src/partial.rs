@@ -164,12 +164,8 @@ fn check(
 }
 
 /// Only what `recover` says counts.
-const ONLY_CODE: LayoutsFrom<'static> = LayoutsFrom {
-    ignore: &[Origin::Profile, Origin::Dwarf, Origin::Table, Origin::Symbol],
-    anew: true,
-    cache: None,
-    refuses_profile: false,
-};
+const ONLY_CODE: LayoutsFrom<'static> =
+    LayoutsFrom { ignore: &[Origin::Profile, Origin::Dwarf, Origin::Table, Origin::Symbol], anew: true, cache: None };
 
 #[test]
 fn libgomp() {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use object::elf as raw;
 use object::read::elf::{FileHeader, SectionHeader, Sym};
@@ -77,7 +77,8 @@ impl Entry {
         })
     }
 
-    /// True if of two that cover an address this one is further in than `best`, which comes before it in the table.
+    /// Whether this entry is the better name for an address than `best`: it begins later, or at the same place and has the better rank.
+    /// Both cover the address, and `best` comes first in the table.
     fn is_better(&self, best: &Entry) -> bool {
         (best.addr, self.rank()) < (self.addr, best.rank())
     }
@@ -101,6 +102,11 @@ impl Entry {
     }
 }
 
+/// Whether the version of a symbol in `.gnu.version` is not the default one of its name (LSB 5.0, 10.7.2).
+fn is_hidden(endian: Endianness, versions: &[raw::Versym<Endianness>], index: SymbolIndex) -> bool {
+    versions.get(index.0).is_some_and(|version| version.0.get(endian).is_hidden())
+}
+
 /// False for what is only referred to, and for names of sections and source files. SHN_ABS covers the names of version nodes, which older
 /// linkers put among the symbols.
 fn is_defined<E: FileHeader<Endian = Endianness>>(endian: Endianness, symbol: &E::Sym) -> bool {
@@ -112,13 +118,20 @@ fn is_defined<E: FileHeader<Endian = Endianness>>(endian: Endianness, symbol: &E
 #[derive(Debug, Default)]
 pub(super) struct Lazy {
     pub table: OnceLock<SymbolTable>,
-    looked_up: AtomicU32,
+    /// How many addresses were looked up in the file, and what that has left of its allowance.
+    in_file: Mutex<(u32, Option<Allowance>)>,
 }
 
 impl Lazy {
-    /// Whether one more address is better looked up [in the file](SymbolTable::covering_in_file).
-    pub fn is_left_in_file(&self) -> bool {
-        self.table.get().is_none() && self.looked_up.fetch_add(1, Ordering::Relaxed) < UNSORTED
+    /// Looks an address up [in the file](SymbolTable::covering_in_file), if that is better than a table.
+    pub fn in_file<T>(&self, data: &Source, look_up: impl FnOnce(&mut Allowance) -> T) -> Option<T> {
+        if self.table.get().is_some() {
+            return None;
+        }
+        let mut in_file = self.in_file.lock().unwrap_or_else(PoisonError::into_inner);
+        let (looked_up, left) = &mut *in_file;
+        *looked_up = looked_up.saturating_add(1);
+        (*looked_up <= UNSORTED).then(|| look_up(left.get_or_insert_with(|| Allowance::of(data))))
     }
 }
 
@@ -165,7 +178,7 @@ impl SymbolTable {
         if symbols.is_empty() {
             return Ok(SymbolTable::default());
         }
-        let versions = if dynamic { sections.versions(endian, data)? } else { None };
+        let versions = if dynamic { sections.gnu_versym(endian, data)? } else { None };
         let place = sections.section(symbols.string_section())?.file_range(endian);
         let place = place.and_then(|(at, length)| Some(at.try_into().ok()?..at.checked_add(length)?.try_into().ok()?));
         let Some(strings) = place.and_then(|place| FilePart::new(source, place)) else {
@@ -193,8 +206,7 @@ impl SymbolTable {
                 continue;
             }
             let Some(name) = name_of(symbol) else { return Ok(SymbolTable::default()) };
-            let hidden =
-                || versions.as_ref().is_some_and(|v| v.version_index(endian, SymbolIndex(index.0)).is_hidden());
+            let hidden = || versions.is_some_and(|(of_all, _)| is_hidden(endian, of_all, index));
             let entry = name.and_then(|name| Entry::of::<E>(endian, symbol, name, hidden));
             table.entries.extend(entry.map(|entry| Entry { file: if entry.global { 0 } else { file }, ..entry }));
         }
@@ -202,14 +214,16 @@ impl SymbolTable {
         Ok(table)
     }
 
-    /// What [`SymbolTable::covering`] finds in the table that [`SymbolTable::read`] would make, with its name. No table is made, and only
-    /// names of what covers `addr` are read. The source file is left out.
+    /// Finds what [`SymbolTable::covering`] finds, with its name, in the file itself. No table is made, and only names of what covers
+    /// `addr` are read. `left` is for all look-ups in the file together. When it is spent, nothing is found, as in the table of such a
+    /// file. The source file is left out.
     ///
     /// # Errors
     /// As [`SymbolTable::read`].
     pub fn covering_in_file<E: FileHeader<Endian = Endianness>>(
         data: &Source,
         dynamic: bool,
+        left: &mut Allowance,
         addr: u64,
         wanted: Wanted,
     ) -> object::Result<Option<(Entry, String)>> {
@@ -218,8 +232,7 @@ impl SymbolTable {
         let sections = header.sections(endian, data)?;
         let kind = if dynamic { raw::SHT_DYNSYM } else { raw::SHT_SYMTAB };
         let symbols = sections.symbols(endian, data, kind)?;
-        let mut versions = None;
-        let mut left = Allowance::of(data);
+        let versions = if dynamic { sections.gnu_versym(endian, data)? } else { None };
         let mut best: Option<(Entry, &[u8])> = None;
         for (index, symbol) in symbols.enumerate() {
             let begin: u64 = symbol.st_value(endian).into();
@@ -232,12 +245,8 @@ impl SymbolTable {
                 continue;
             }
             let Some(name) = left.name(symbols.symbol_name(endian, symbol), data) else { return Ok(None) };
+            let hidden = || versions.is_some_and(|(of_all, _)| is_hidden(endian, of_all, index));
             let Some(name) = name else { continue };
-            if dynamic && versions.is_none() {
-                versions = Some(sections.versions(endian, data)?);
-            }
-            let of_all = versions.as_ref().and_then(Option::as_ref);
-            let hidden = || of_all.is_some_and(|v| v.version_index(endian, SymbolIndex(index.0)).is_hidden());
             let Some(entry) = Entry::of::<E>(endian, symbol, name, hidden) else { continue };
             let name = name.get(..entry.name.len()).unwrap_or_default();
             if wanted(&entry, name) && best.as_ref().is_none_or(|(best, _)| entry.is_better(best)) {
@@ -522,7 +531,8 @@ mod tests {
                 for entry in table.entries.iter().step_by(step) {
                     for addr in [entry.addr.wrapping_sub(1), entry.addr, entry.addr + entry.size / 2, entry.end()] {
                         let wanted: Wanted = &|entry, name| entry.function || !entry.is_mark(name);
-                        let found = SymbolTable::covering_in_file::<Header>(&source, dynamic, addr, wanted);
+                        let left = &mut Allowance::of(&source);
+                        let found = SymbolTable::covering_in_file::<Header>(&source, dynamic, left, addr, wanted);
                         let found = found.expect("a sound table").map(|(entry, name)| (name, entry.addr, entry.size));
                         let of_table = table.covering_by_order(addr, wanted);
                         let of_table =
@@ -534,6 +544,15 @@ mod tests {
             }
         }
         assert!(compared.iter().all(|compared| *compared > 100), "{compared:?}");
+    }
+
+    #[test]
+    fn all_look_ups_in_a_file_have_one_allowance() {
+        let (lazy, source) = (Lazy::default(), Source::Bytes(vec![0; 10]));
+        let take = |bytes| lazy.in_file(&source, |left| left.take(bytes));
+        assert_eq!([take(50), take(30), take(1)], [Some(Some(())), Some(Some(())), Some(None)]);
+        let others = (3..2 * UNSORTED).filter(|_| take(0).is_some()).count();
+        assert_eq!(others, UNSORTED as usize - 3);
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl Tasks {
             }
         }
         let bytes = self.bytes.get(..length)?;
-        // Nearly always it is text, which is found out faster than what to do where it is not.
+        // Nearly always it is text. To check that is faster.
         Some(str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed))
     }
 

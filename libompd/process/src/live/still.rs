@@ -59,14 +59,14 @@ impl Stillness {
         for _ in 0..MAX_LISTINGS {
             let listed = process.tasks()?;
             let new: Vec<i32> = listed.iter().copied().filter(|tid| !threads.contains_key(tid)).collect();
-            // A listing may miss a thread while others end. Then the number is wrong, and the next one has it.
+            // A listing may miss a thread while others end.
             if listed.len() != threads.len() + new.len() {
                 let listed: HashSet<i32> = listed.into_iter().collect();
                 threads.retain(|tid, _| listed.contains(tid));
             }
             let sleeps = Tasks::ask_all(process, &new, ask)?;
             threads.extend(new.into_iter().zip(sleeps));
-            // All these exist if they have not moved at the end. So if there are no more, there are no others.
+            // The number shows whether the listing is complete. If one of these has ended by now, it is seen to have moved at the end.
             let stat = process.stat()?;
             if usize::try_from(stat.num_threads) == Ok(threads.len()) {
                 return Ok(Stillness { started: stat.starttime, threads, is_closed: true });

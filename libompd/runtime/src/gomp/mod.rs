@@ -128,7 +128,7 @@ pub struct Gomp {
     front: Option<Front>,
     basis: Basis,
     /// Itself without the shipped profile, should that turn out not to fit.
-    without_profile: OnceCell<Box<Gomp>>,
+    without_profile: OnceCell<Option<Box<Gomp>>>,
     /// Itself with the code decoded, should memory contradict the cache.
     decoded_anew: OnceCell<Box<Gomp>>,
     /// Where it can be stopped, once that was asked for.
@@ -202,26 +202,40 @@ impl Gomp {
     ) -> Gomp {
         let instance::Resolved { layout, info, basis } =
             instance::resolve(target, module, "GNU libgomp", origins, layouts);
+        Gomp { basis, ..Gomp::of_layout(target, module, origins, layout, info) }
+    }
+
+    fn of_layout(
+        target: &dyn Target,
+        module: &Module,
+        origins: &FamilyOrigins,
+        layout: Layout,
+        info: InstanceInfo,
+    ) -> Gomp {
         let front = Front::of(target, origins.profiles);
         let info = InstanceInfo { reports_from: front.as_ref().map(|front| front.base), ..info };
         let own_code = OwnCode::of(module, origins.names, origins.profiles);
-        Gomp { front, basis, ..Gomp::bind(module, &layout, info, own_code) }
+        Gomp { front, ..Gomp::bind(module, &layout, info, own_code) }
     }
 
     /// The same with its code decoded, if what the code says was in the cache.
     fn decoded_anew(&self, target: &dyn Target) -> Option<&Gomp> {
-        self.again(target, self.basis.decoded_anew()?, &self.decoded_anew)
+        let (layouts, module) = (self.basis.decoded_anew()?, self.module(target)?);
+        Some(self.decoded_anew.get_or_init(|| Box::new(Gomp::with(target, module, &origins(), layouts))))
     }
 
-    /// The same with another layout, which is made once.
-    fn again<'a>(
-        &'a self,
-        target: &dyn Target,
-        layouts: LayoutsFrom<'_>,
-        made: &'a OnceCell<Box<Gomp>>,
-    ) -> Option<&'a Gomp> {
-        let module = target.modules().iter().find(|module| module.base() == self.info.base)?;
-        Some(made.get_or_init(|| Box::new(Gomp::with(target, module, &origins(), layouts))))
+    /// The same without the shipped profile, if one was used.
+    fn without_profile(&self, target: &dyn Target) -> Option<&Gomp> {
+        let made = self.without_profile.get_or_init(|| {
+            let (origins, module) = (origins(), self.module(target)?);
+            let (layout, info) = self.basis.without_profile(&self.info, module, &origins)?;
+            Some(Box::new(Gomp::of_layout(target, module, &origins, layout, info)))
+        });
+        made.as_deref()
+    }
+
+    fn module<'a>(&self, target: &'a dyn Target) -> Option<&'a Module> {
+        target.modules().iter().find(|module| module.base() == self.info.base)
     }
 
     fn bind(module: &Module, layout: &Layout, info: InstanceInfo, own_code: OwnCode) -> Gomp {
@@ -278,10 +292,7 @@ impl Runtime for Gomp {
     }
 
     fn snapshot(&self, target: &dyn Target) -> RawSnapshot {
-        let plain = || {
-            let plain = self.again(target, self.basis.without_profile()?, &self.without_profile)?;
-            Some(read::snapshot(plain, target).0)
-        };
+        let plain = || Some(read::snapshot(self.without_profile(target)?, target).0);
         let first = read::snapshot(self, target);
         // Memory counts for more than a cache.
         if first.1.failure().is_some()

@@ -21,30 +21,46 @@ pub struct LayoutsFrom<'a> {
     pub anew: bool,
     /// Where is kept what was decoded, of builds of which it is not shipped. With [`LayoutsFrom::anew`] it is only compared.
     pub cache: Option<&'a decoded::Cache>,
-    /// The shipped profile is not used: what a process has in memory has contradicted it.
-    pub refuses_profile: bool,
 }
 
-/// What a layout rests on that memory may contradict. Then it is made anew.
+/// What a layout was made of. If memory contradicts it, another one is made.
 #[derive(Debug, Default)]
 pub(crate) struct Basis {
     /// What the code says is from the cache.
     is_cached: bool,
-    has_profile: bool,
-    ignore: Vec<Origin>,
+    /// All answers, most trusted first, if a shipped profile is among them.
+    answers: Vec<(FactSource, Facts)>,
+    /// What there was to say before they were merged.
+    issues: Vec<Issue>,
 }
 
 impl Basis {
-    /// How it is made with the code decoded, if what the code says was in the cache.
-    pub(crate) fn decoded_anew(&self) -> Option<LayoutsFrom<'_>> {
-        self.is_cached.then(|| LayoutsFrom { ignore: &self.ignore, anew: true, ..LayoutsFrom::default() })
+    /// For a layout with the code decoded, if what the code says was in the cache.
+    pub(crate) fn decoded_anew(&self) -> Option<LayoutsFrom<'static>> {
+        self.is_cached.then(|| LayoutsFrom { anew: true, ..LayoutsFrom::default() })
     }
 
-    /// How it is made without the shipped profile, if one was used.
-    pub(crate) fn without_profile(&self) -> Option<LayoutsFrom<'_>> {
-        let layouts = LayoutsFrom { ignore: &self.ignore, anew: true, refuses_profile: true, ..LayoutsFrom::default() };
-        self.has_profile.then_some(layouts)
+    /// The layout without the shipped profile, if one was used. `info` is that of the layout with it.
+    pub(crate) fn without_profile(
+        &self,
+        info: &InstanceInfo,
+        module: &Module,
+        of: &FamilyOrigins,
+    ) -> Option<(Layout, InstanceInfo)> {
+        let (profile, _) = self.answers.iter().find(|(source, facts)| is_profile(source, facts))?;
+        let others = self.answers.iter().filter(|(source, _)| source.origin != Origin::Profile);
+        let mut reports = info.origins.clone();
+        for report in reports.iter_mut().filter(|r| r.origin == Origin::Profile && *r.detail == *profile.detail) {
+            report.values = 0;
+            report.note = Some("not used: contradicted by what this process has in memory".to_owned());
+        }
+        let others: Vec<_> = others.cloned().collect();
+        Some(conclude(&others, reports, self.issues.clone(), module, info.product, of, info.needed_by.clone()))
     }
+}
+
+fn is_profile(source: &FactSource, facts: &Facts) -> bool {
+    source.origin == Origin::Profile && !facts.is_empty()
 }
 
 /// What can be said of a runtime's layout from its file alone, without a process: see [`crate::analyse`].
@@ -146,12 +162,7 @@ fn resolve_by(
         Some(file) => asked.select(of, file).map(Shipped::from),
         None => asked.select(of, &WithoutFile(module, target.arch())).map(Shipped::from),
     };
-    let has_profile = !layouts.refuses_profile && selected.as_ref().is_ok_and(|shipped| !shipped.facts.is_empty());
     match selected {
-        Ok(Shipped { source, .. }) if layouts.refuses_profile => {
-            let note = "not used: contradicted by what this process has in memory";
-            asked.add(source, Facts::default(), Some(note.to_owned()));
-        }
         Ok(Shipped { source, facts, note }) => asked.add(source, facts, Some(note)),
         Err(rejections) => {
             // A profile that would fit but for its values is worth a word to everybody.
@@ -171,8 +182,10 @@ fn resolve_by(
     }
 
     let needed_by = needed_by(target.modules(), target.process().exe.as_deref(), module);
-    let basis = Basis { is_cached: asked.is_cached, has_profile, ignore: layouts.ignore.to_vec() };
-    let (layout, info) = conclude(asked, issues, module, product, of, needed_by);
+    let Asked { answers, reports, is_cached, .. } = asked;
+    let (layout, info) = conclude(&answers, reports, issues.clone(), module, product, of, needed_by);
+    let has_profile = answers.iter().any(|(source, facts)| is_profile(source, facts));
+    let basis = Basis { is_cached, answers: if has_profile { answers } else { Vec::new() }, issues };
     let is_of_code = |issue: &Issue| {
         let Reason::Trouble(Trouble::LayoutsDiffer { how }) = &issue.what else { return false };
         [&how.kept_from, &how.other_from].iter().any(|source| source.origin == Origin::Code)
@@ -183,14 +196,15 @@ fn resolve_by(
 
 /// Merges the answers.
 fn conclude(
-    asked: Asked<'_>,
+    answers: &[(FactSource, Facts)],
+    reports: Vec<OriginReport>,
     mut issues: Vec<Issue>,
     module: &Module,
     product: &'static str,
     of: &FamilyOrigins,
     needed_by: Option<NeededBy>,
 ) -> (Layout, InstanceInfo) {
-    let (layout, mismatches) = Layout::resolve(&asked.answers);
+    let (layout, mismatches) = Layout::resolve(answers);
     issues.extend(mismatches.iter().map(|m| Issue::new("layout", Trouble::LayoutsDiffer { how: Box::new(m.clone()) })));
     let entries = layout
         .entries()
@@ -202,7 +216,7 @@ fn conclude(
             detail: source.detail.to_string(),
         })
         .collect();
-    let mut missing = missing(&layout, of, &asked.answers);
+    let mut missing = missing(&layout, of, answers);
     if let Ok(file) = &module.file {
         drop_needless(&mut missing, of, file);
     }
@@ -219,7 +233,7 @@ fn conclude(
         reports_from: None,
         build_id: module.build_id.clone(),
         needed_by,
-        origins: asked.reports,
+        origins: reports,
         layout: entries,
         missing,
         issues,

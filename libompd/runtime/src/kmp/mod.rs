@@ -129,7 +129,7 @@ pub struct Kmp {
     libc: Vec<std::ops::Range<u64>>,
     basis: Basis,
     /// Itself without the shipped profile, should that turn out not to fit.
-    without_profile: OnceCell<Box<Kmp>>,
+    without_profile: OnceCell<Option<Box<Kmp>>>,
     /// Itself with the code decoded, should memory contradict the cache.
     decoded_anew: OnceCell<Box<Kmp>>,
     /// Where it can be stopped, once that was asked for.
@@ -222,8 +222,18 @@ impl Kmp {
         let intel = module.symbol(described::SYMBOL).is_some_and(|s| s.size >= described::MIN_SIZE);
         let product = if intel { "Intel libiomp5" } else { "LLVM libomp" };
         let instance::Resolved { layout, info, basis } = instance::resolve(target, module, product, origins, layouts);
+        Kmp { basis, ..Kmp::of_layout(target, module, origins, layout, info) }
+    }
+
+    fn of_layout(
+        target: &dyn Target,
+        module: &Module,
+        origins: &FamilyOrigins,
+        layout: Layout,
+        info: InstanceInfo,
+    ) -> Kmp {
         let own_code = OwnCode::of(module, origins.names, origins.profiles);
-        Kmp { basis, ..Kmp::bind(target, module, layout, info, own_code) }
+        Kmp::bind(target, module, layout, info, own_code)
     }
 
     fn bind(target: &dyn Target, module: &Module, layout: Layout, info: InstanceInfo, own_code: OwnCode) -> Kmp {
@@ -256,18 +266,22 @@ impl Kmp {
 
     /// The same with its code decoded, if what the code says was in the cache.
     fn decoded_anew(&self, target: &dyn Target) -> Option<&Kmp> {
-        self.again(target, self.basis.decoded_anew()?, &self.decoded_anew)
+        let (layouts, module) = (self.basis.decoded_anew()?, self.module(target)?);
+        Some(self.decoded_anew.get_or_init(|| Box::new(Kmp::with(target, module, &origins(), layouts))))
     }
 
-    /// The same with another layout, which is made once.
-    fn again<'a>(
-        &'a self,
-        target: &dyn Target,
-        layouts: LayoutsFrom<'_>,
-        made: &'a OnceCell<Box<Kmp>>,
-    ) -> Option<&'a Kmp> {
-        let module = target.modules().iter().find(|module| module.base() == self.info.base)?;
-        Some(made.get_or_init(|| Box::new(Kmp::with(target, module, &origins(), layouts))))
+    /// The same without the shipped profile, if one was used.
+    fn without_profile(&self, target: &dyn Target) -> Option<&Kmp> {
+        let made = self.without_profile.get_or_init(|| {
+            let (origins, module) = (origins(), self.module(target)?);
+            let (layout, info) = self.basis.without_profile(&self.info, module, &origins)?;
+            Some(Box::new(Kmp::of_layout(target, module, &origins, layout, info)))
+        });
+        made.as_deref()
+    }
+
+    fn module<'a>(&self, target: &'a dyn Target) -> Option<&'a Module> {
+        target.modules().iter().find(|module| module.base() == self.info.base)
     }
 
     fn global(&self, name: &'static str) -> Option<(Addr, Origin)> {
@@ -324,10 +338,7 @@ impl Runtime for Kmp {
     }
 
     fn snapshot(&self, target: &dyn Target) -> RawSnapshot {
-        let plain = || {
-            let plain = self.again(target, self.basis.without_profile()?, &self.without_profile)?;
-            Some(read::snapshot(plain, target).0)
-        };
+        let plain = || Some(read::snapshot(self.without_profile(target)?, target).0);
         let first = read::snapshot(self, target);
         // Memory counts for more than a cache.
         if first.1.failure().is_some()
