@@ -26,7 +26,7 @@ use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
 use crate::gomp::reason::Own;
 use crate::icvs::{Kept, texts};
-use crate::instance::{self, Basis, Between, FamilyOrigins, LayoutsFrom, Runtime};
+use crate::instance::{self, Basis, Between, FamilyOrigins, LayoutsFrom, Others, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{CodeOwner, OwnCode};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
@@ -126,11 +126,8 @@ pub struct Gomp {
     events: Option<bool>,
     /// What stands in front of it and reports to tools.
     front: Option<Front>,
-    basis: Basis,
-    /// Itself without the shipped profile, should that turn out not to fit.
-    without_profile: OnceCell<Option<Box<Gomp>>>,
-    /// Itself with the code decoded, should memory contradict the cache.
-    decoded_anew: OnceCell<Box<Gomp>>,
+    /// Itself with other layouts, should memory contradict this one.
+    others: Others<Gomp>,
     /// Where it can be stopped, once that was asked for.
     stops: OnceCell<Stops>,
     /// The last look at a whole process has shown that the layout fits.
@@ -202,7 +199,7 @@ impl Gomp {
     ) -> Gomp {
         let instance::Resolved { layout, info, basis } =
             instance::resolve(target, module, "GNU libgomp", origins, layouts);
-        Gomp { basis, ..Gomp::of_layout(target, module, origins, layout, info) }
+        Gomp { others: Others::of(basis), ..Gomp::of_layout(target, module, origins, layout, info) }
     }
 
     fn of_layout(
@@ -220,22 +217,15 @@ impl Gomp {
 
     /// The same with its code decoded, if what the code says was in the cache.
     fn decoded_anew(&self, target: &dyn Target) -> Option<&Gomp> {
-        let (layouts, module) = (self.basis.decoded_anew()?, self.module(target)?);
-        Some(self.decoded_anew.get_or_init(|| Box::new(Gomp::with(target, module, &origins(), layouts))))
+        let make = |module: &Module, layouts: LayoutsFrom<'_>| Gomp::with(target, module, &origins(), layouts);
+        self.others.decoded_anew(target, self.info.base, make)
     }
 
     /// The same without the shipped profile, if one was used.
     fn without_profile(&self, target: &dyn Target) -> Option<&Gomp> {
-        let made = self.without_profile.get_or_init(|| {
-            let (origins, module) = (origins(), self.module(target)?);
-            let (layout, info) = self.basis.without_profile(&self.info, module, &origins)?;
-            Some(Box::new(Gomp::of_layout(target, module, &origins, layout, info)))
-        });
-        made.as_deref()
-    }
-
-    fn module<'a>(&self, target: &'a dyn Target) -> Option<&'a Module> {
-        target.modules().iter().find(|module| module.base() == self.info.base)
+        let origins = origins();
+        let make = |module: &Module, layout, info| Gomp::of_layout(target, module, &origins, layout, info);
+        self.others.without_profile(target, &self.info, &origins, make)
     }
 
     fn bind(module: &Module, layout: &Layout, info: InstanceInfo, own_code: OwnCode) -> Gomp {
@@ -270,9 +260,7 @@ impl Gomp {
             events: (!program && module.file.is_ok()).then(|| module.exports("omp_fulfill_event")),
             info,
             front: None,
-            basis: Basis::default(),
-            without_profile: OnceCell::new(),
-            decoded_anew: OnceCell::new(),
+            others: Others::of(Basis::default()),
             stops: OnceCell::new(),
             fits: AtomicBool::new(false),
         }

@@ -19,7 +19,7 @@ use crate::stops::{AtStop, OwnCall, OwnSymbols, StopEvent, StopPoint, Stops, Val
 
 pub(crate) use origins::{Cost, FamilyOrigins};
 pub use resolve::{Analysis, LayoutsFrom};
-pub(crate) use resolve::{Basis, Resolved, analyse, resolve};
+pub(crate) use resolve::{Basis, Others, Resolved, analyse, resolve};
 pub(crate) use self_check::{SelfCheck, checked};
 
 /// Why a family says nothing.

@@ -1,5 +1,7 @@
 //! The layout of a runtime, made of what all origins say.
 
+use std::cell::OnceCell;
+
 use ompd_layout::decoded;
 use ompd_layout::profile::{ExportView, Rejection, Selection};
 use ompd_layout::{FactSource, Facts, Layout, Origin, Schema, table};
@@ -36,12 +38,12 @@ pub(crate) struct Basis {
 
 impl Basis {
     /// For a layout with the code decoded, if what the code says was in the cache.
-    pub(crate) fn decoded_anew(&self) -> Option<LayoutsFrom<'static>> {
+    fn decoded_anew(&self) -> Option<LayoutsFrom<'static>> {
         self.is_cached.then(|| LayoutsFrom { anew: true, ..LayoutsFrom::default() })
     }
 
     /// The layout without the shipped profile, if one was used. `info` is that of the layout with it.
-    pub(crate) fn without_profile(
+    fn without_profile(
         &self,
         info: &InstanceInfo,
         module: &Module,
@@ -57,6 +59,51 @@ impl Basis {
         let others: Vec<_> = others.cloned().collect();
         Some(conclude(&others, reports, self.issues.clone(), module, info.product, of, info.needed_by.clone()))
     }
+}
+
+/// The same runtime with another layout, made when memory contradicts the one it has, and once.
+#[derive(Debug)]
+pub(crate) struct Others<R> {
+    basis: Basis,
+    decoded_anew: OnceCell<Option<Box<R>>>,
+    without_profile: OnceCell<Option<Box<R>>>,
+}
+
+impl<R> Others<R> {
+    pub(crate) fn of(basis: Basis) -> Others<R> {
+        Others { basis, decoded_anew: OnceCell::new(), without_profile: OnceCell::new() }
+    }
+
+    /// With the code decoded, if what the code says was in the cache. `base` is where the runtime is loaded.
+    pub(crate) fn decoded_anew(
+        &self,
+        target: &dyn Target,
+        base: Addr,
+        make: impl FnOnce(&Module, LayoutsFrom<'_>) -> R,
+    ) -> Option<&R> {
+        let make = || Some(Box::new(make(loaded_at(target, base)?, self.basis.decoded_anew()?)));
+        self.decoded_anew.get_or_init(make).as_deref()
+    }
+
+    /// Without the shipped profile, if one was used. `info` is that of the layout with it.
+    pub(crate) fn without_profile(
+        &self,
+        target: &dyn Target,
+        info: &InstanceInfo,
+        of: &FamilyOrigins,
+        make: impl FnOnce(&Module, Layout, InstanceInfo) -> R,
+    ) -> Option<&R> {
+        let make = || {
+            let module = loaded_at(target, info.base)?;
+            let (layout, info) = self.basis.without_profile(info, module, of)?;
+            Some(Box::new(make(module, layout, info)))
+        };
+        self.without_profile.get_or_init(make).as_deref()
+    }
+}
+
+fn loaded_at(target: &dyn Target, base: Addr) -> Option<&Module> {
+    target.modules().iter().find(|module| module.base() == base)
 }
 
 fn is_profile(source: &FactSource, facts: &Facts) -> bool {

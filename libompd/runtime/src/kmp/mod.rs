@@ -32,7 +32,7 @@ use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
 use crate::icvs::{Kept, texts};
 use crate::instance::origins::Described;
-use crate::instance::{self, Basis, FamilyOrigins, LayoutsFrom, Runtime};
+use crate::instance::{self, Basis, FamilyOrigins, LayoutsFrom, Others, Runtime};
 use crate::kmp::reason::Own;
 use crate::model::{DeeperItems, Fact, IcvValue, Icvs, InstanceInfo, RawSnapshot, Reason, Setting};
 use crate::noted::note;
@@ -127,11 +127,8 @@ pub struct Kmp {
     lists_of_teams: Option<bool>,
     /// Mapped ranges of the C library: the runtime waits through it.
     libc: Vec<std::ops::Range<u64>>,
-    basis: Basis,
-    /// Itself without the shipped profile, should that turn out not to fit.
-    without_profile: OnceCell<Option<Box<Kmp>>>,
-    /// Itself with the code decoded, should memory contradict the cache.
-    decoded_anew: OnceCell<Box<Kmp>>,
+    /// Itself with other layouts, should memory contradict this one.
+    others: Others<Kmp>,
     /// Where it can be stopped, once that was asked for.
     stops: OnceCell<Stops>,
     /// OMPD's own symbols, once a debugger may be at one.
@@ -222,7 +219,7 @@ impl Kmp {
         let intel = module.symbol(described::SYMBOL).is_some_and(|s| s.size >= described::MIN_SIZE);
         let product = if intel { "Intel libiomp5" } else { "LLVM libomp" };
         let instance::Resolved { layout, info, basis } = instance::resolve(target, module, product, origins, layouts);
-        Kmp { basis, ..Kmp::of_layout(target, module, origins, layout, info) }
+        Kmp { others: Others::of(basis), ..Kmp::of_layout(target, module, origins, layout, info) }
     }
 
     fn of_layout(
@@ -252,9 +249,7 @@ impl Kmp {
             layout,
             libc,
             info,
-            basis: Basis::default(),
-            without_profile: OnceCell::new(),
-            decoded_anew: OnceCell::new(),
+            others: Others::of(Basis::default()),
             stops: OnceCell::new(),
             own: OnceCell::new(),
             passes_own: AtomicBool::new(false),
@@ -266,22 +261,15 @@ impl Kmp {
 
     /// The same with its code decoded, if what the code says was in the cache.
     fn decoded_anew(&self, target: &dyn Target) -> Option<&Kmp> {
-        let (layouts, module) = (self.basis.decoded_anew()?, self.module(target)?);
-        Some(self.decoded_anew.get_or_init(|| Box::new(Kmp::with(target, module, &origins(), layouts))))
+        let make = |module: &Module, layouts: LayoutsFrom<'_>| Kmp::with(target, module, &origins(), layouts);
+        self.others.decoded_anew(target, self.info.base, make)
     }
 
     /// The same without the shipped profile, if one was used.
     fn without_profile(&self, target: &dyn Target) -> Option<&Kmp> {
-        let made = self.without_profile.get_or_init(|| {
-            let (origins, module) = (origins(), self.module(target)?);
-            let (layout, info) = self.basis.without_profile(&self.info, module, &origins)?;
-            Some(Box::new(Kmp::of_layout(target, module, &origins, layout, info)))
-        });
-        made.as_deref()
-    }
-
-    fn module<'a>(&self, target: &'a dyn Target) -> Option<&'a Module> {
-        target.modules().iter().find(|module| module.base() == self.info.base)
+        let origins = origins();
+        let make = |module: &Module, layout, info| Kmp::of_layout(target, module, &origins, layout, info);
+        self.others.without_profile(target, &self.info, &origins, make)
     }
 
     fn global(&self, name: &'static str) -> Option<(Addr, Origin)> {
