@@ -319,3 +319,47 @@ impl ExportView for WithoutFile<'_> {
         Vec::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What debug information and a profile say of a runtime.
+    fn basis(profile: Facts) -> (Basis, InstanceInfo) {
+        let one = |name: &str| Facts { sizes: [(name.to_owned(), 8)].into(), ..Facts::default() };
+        let answers = vec![
+            (FactSource::new(Origin::Dwarf, "a file"), one("known_to_all")),
+            (FactSource::new(Origin::Profile, "a class"), profile),
+        ];
+        let report = |(source, facts): &(FactSource, Facts)| OriginReport {
+            origin: source.origin,
+            detail: source.detail.to_string(),
+            values: facts.sizes.len(),
+            note: None,
+            details: Vec::new(),
+        };
+        let origins = answers.iter().map(report).collect();
+        let info = InstanceInfo { origins, ..crate::samples::Process::new().snapshot.instance };
+        (Basis { is_cached: false, answers, issues: Vec::new() }, info)
+    }
+
+    #[test]
+    fn without_its_profile_a_layout_has_what_the_others_say() {
+        let module = crate::handmade::with_symbols(&[], false);
+        let of = crate::FAMILIES[0].origins();
+        let profile = Facts { sizes: [("known_to_one".to_owned(), 16)].into(), ..Facts::default() };
+        let (basis, info) = basis(profile);
+        let (layout, info) = basis.without_profile(&info, &module, &of).expect("a profile is among the answers");
+        assert!(layout.size_of("known_to_all").is_ok() && layout.size_of("known_to_one").is_err());
+        let told: Vec<_> = info.origins.iter().map(|report| (report.values, report.note.as_deref())).collect();
+        assert_eq!(told, [(1, None), (0, Some("not used: contradicted by what this process has in memory"))]);
+    }
+
+    /// As with `--ignore-origin profile`.
+    #[test]
+    fn where_no_profile_was_used_there_is_no_other_layout() {
+        let module = crate::handmade::with_symbols(&[], false);
+        let (basis, info) = basis(Facts::default());
+        assert!(basis.without_profile(&info, &module, &crate::FAMILIES[0].origins()).is_none());
+    }
+}
